@@ -37,14 +37,19 @@ export function socketPath(home: string, name: SocketName): string {
   return `${home}/run/${name}.sock`;
 }
 
-const rows = Object.entries(SOCKETS).map(([name, row]) => ({ name, ...row }));
+const names = Object.keys(SOCKETS).filter(isSocketName);
+
+/** Whether `text` names a socket of the house. */
+export function isSocketName(text: string): text is SocketName {
+  return Object.hasOwn(SOCKETS, text);
+}
 
 /** Names of the sockets `role` listens on, in table order. */
-export function servedBy(role: Role): string[] {
-  return rows.filter((row) => row.server === role).map((row) => row.name);
+export function servedBy(role: Role): SocketName[] {
+  return names.filter((name) => SOCKETS[name].server === role);
 }
 
 /** Names of the sockets `role` dials, in table order. */
-export function calledBy(role: Role): string[] {
-  return rows.filter((row) => row.caller === role).map((row) => row.name);
+export function calledBy(role: Role): SocketName[] {
+  return names.filter((name) => SOCKETS[name].caller === role);
 }

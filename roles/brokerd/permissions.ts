@@ -1,0 +1,25 @@
+// The exact permission flags of brokerd, from its configuration. Pure; the launcher and the rendered
+// units use nothing else.
+import type { BrokerdConfig } from "../../shared/config/brokerd.ts";
+import { flags, type Place, roleRow } from "../../shared/permissions/flags.ts";
+import { secretAccess } from "../../shared/permissions/secret_access.ts";
+
+export function permissions(config: BrokerdConfig, place: Place): string[] {
+  const { home, source } = place;
+  const secrets = secretAccess(Object.values(config.secrets));
+  const { runtime } = config;
+  const stores = [runtime.store, runtime.run].filter((path) => path !== undefined);
+  const row = roleRow("brokerd", home, {
+    reads: [
+      `${home}/grants`,
+      `${home}/jobs`,
+      runtime.image ?? `${source}/build/image`,
+      ...config.paths.roots,
+      ...secrets.reads,
+    ],
+    writes: [`${home}/audit`, `${home}/broker`, ...stores],
+    run: [runtime.podman],
+    env: secrets.env,
+  });
+  return flags(row, home);
+}
