@@ -65,6 +65,34 @@ export const ERRORS = {
     what: "A configuration file has a key, value or syntax that is not allowed.",
     todo: "Correct the line that the message names.",
   },
+  "disk-failed": {
+    what: "The disk could not confirm that something was written, so its state is unknown.",
+    todo: "Check the disk; the role ends itself and looks at its files anew when it starts.",
+  },
+  "disk-full": {
+    what: "There is no room left on the disk for what had to be written.",
+    todo: "Make room, then try again; nothing half-written was kept.",
+  },
+  "disk-error": {
+    what: "A file or folder could not be read or changed.",
+    todo: "Look at the path and reason in the message: often an owner or mode that is wrong.",
+  },
+  "file-missing": {
+    what: "A file that is needed is not there.",
+    todo: "Restore the file that the message names, or create it.",
+  },
+  "file-exists": {
+    what: "A file that had to be new is already there with other content.",
+    todo: "Look at the file that the message names before removing it.",
+  },
+  "file-too-large": {
+    what: "A file is larger than the part that reads it allows.",
+    todo: "Shorten the file that the message names.",
+  },
+  "already-running": {
+    what: "Another instance of this role holds the lock of this home.",
+    todo: "Stop the other instance, or use another home.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;
