@@ -93,6 +93,55 @@ export const ERRORS = {
     what: "Another instance of this role holds the lock of this home.",
     todo: "Stop the other instance, or use another home.",
   },
+  "launch-refused": {
+    what: "The launcher could not start a role: its Deno, its folders or its call are not right.",
+    todo: "Correct what the message names, then start the role again.",
+  },
+  "home-unsafe": {
+    what: "The home folder is open to others, belongs to another user, or holds foreign entries.",
+    todo: "Correct the owner or mode, or remove the entry, that the message names.",
+  },
+  "root-forbidden": {
+    what: "A path root would open the house's own files, code or image store to tools.",
+    todo: "Name a folder of yours that has nothing to do with Boxmaker's home and source.",
+  },
+  "runtime-unavailable": {
+    what: "Containers cannot be started here, so no tool runs.",
+    todo: "Do what the detail names (install Podman, a runtime or uidmap), then restart brokerd.",
+  },
+  "runtime-moved": {
+    what: "Podman's store or runtime folder is not where it was when it was made.",
+    todo: "Give brokerd the old folders, or reset the store and load the tool image again.",
+  },
+  "runtime-unsafe": {
+    what: "A test container did not have every wall that it must have.",
+    todo: "Do not go round it: look at the wall that the detail names.",
+  },
+  "image-missing": {
+    what: "The tool image is not in the store.",
+    todo: "Run deno task image, then restart brokerd.",
+  },
+  "image-changed": {
+    what: "A file of the stored tool image is not the one that was built.",
+    todo: "Find out who changed it, then load the image again and restart brokerd.",
+  },
+  "catalog-mismatch": {
+    what: "The catalogue beside the tool image is not the one that the image names.",
+    todo: "Build and load the image again.",
+  },
+  "mount-refused": {
+    what: "A granted file or folder cannot be given to a container as it is now.",
+    todo:
+      "Look at the path in the detail: gone, replaced by a link, another mount, or an odd name.",
+  },
+  "call-already-started": {
+    what: "A container of this call exists already, so it is not started again.",
+    todo: "Look in the audit log for the outcome of the call.",
+  },
+  "container-not-started": {
+    what: "Podman could not start the container of this call.",
+    todo: "Read the first line of Podman's answer in brokerd's log.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -1,0 +1,168 @@
+// The asking side of a socket. One connection carries one request; the answer is checked against
+// the exchange before the caller sees any of it, and the events of one request come one at a time.
+import { err, ok, type Result } from "../results/result.ts";
+import { isErrorCode } from "../results/codes.ts";
+import { chunkReader, chunkWriter } from "./chunks.ts";
+import {
+  type BodyOf,
+  type Envelope,
+  ErrorReply,
+  type Exchange,
+  type MessageSchema,
+  parseAs,
+  parseEnvelope,
+  type Said,
+  schemaOf,
+} from "./exchange.ts";
+import { type ByteConn, closeQuietly, readFrame, writeFrame } from "./frame.ts";
+import { FRAME_MS, SILENCE_MS, WIRE_VERSION, WRITE_MS } from "./limits.ts";
+
+export interface CallOptions<E extends MessageSchema> {
+  readonly onEvent?: (event: Said<E>) => void | Promise<void>;
+  /** Receives the exact bytes that precede the reply, in order. */
+  readonly onChunk?: (bytes: Uint8Array) => void | Promise<void>;
+  readonly upload?: Uint8Array;
+  readonly signal?: AbortSignal;
+  /** Gives up when no frame came for this long; keepalives count. */
+  readonly silenceMs?: number;
+}
+
+/** Opens the connection to a socket by its absolute path. */
+export type Dial = (path: string) => Promise<ByteConn>;
+
+export const unixDial: Dial = (path) => Deno.connect({ transport: "unix", path });
+
+/**
+ * Sends one request and waits for its reply.
+ * Fails with `peer-down` (nobody listens), `peer-silent`, the codes of frames, or the refusal's own
+ * code when the other side answered with an error.
+ */
+export async function call<
+  Q extends MessageSchema,
+  E extends MessageSchema,
+  R extends MessageSchema,
+>(
+  path: string,
+  exchange: Exchange<Q, E, R>,
+  body: BodyOf<Q>,
+  options: CallOptions<E> = {},
+  dial: Dial = unixDial,
+): Promise<Result<Said<R>>> {
+  if (options.signal?.aborted) return err("frame-closed", "The call was cancelled");
+  let conn: ByteConn;
+  try {
+    conn = await dial(path);
+  } catch {
+    // Absent, stale and refused mean the same to a caller: nobody answers there.
+    return err("peer-down", `Nobody listens on ${path}`);
+  }
+  const abort = () => closeQuietly(conn);
+  options.signal?.addEventListener("abort", abort);
+  try {
+    const sent = await sendRequest(conn, exchange, body, options.upload);
+    // A server that refuses early closes its reading side: its answer is still worth reading.
+    if (!sent.ok && sent.code !== "frame-closed") return sent;
+    return await readAnswer(conn, exchange, options);
+  } finally {
+    options.signal?.removeEventListener("abort", abort);
+    closeQuietly(conn);
+  }
+}
+
+async function sendRequest<
+  Q extends MessageSchema,
+  E extends MessageSchema,
+  R extends MessageSchema,
+>(
+  conn: ByteConn,
+  exchange: Exchange<Q, E, R>,
+  body: BodyOf<Q>,
+  upload: Uint8Array | undefined,
+): Promise<Result<null>> {
+  const frame = { v: WIRE_VERSION, kind: exchange.request.shape.kind.value, body };
+  const checked = parseAs(exchange.request, frame);
+  if (!checked.ok) return err("request-invalid", checked.detail);
+  const send = (value: unknown) => writeFrame(conn, value, WRITE_MS);
+  const sent = await send(frame);
+  if (!sent.ok || exchange.uploadMaxBytes === 0) return sent;
+  const bytes = upload ?? new Uint8Array();
+  if (bytes.length > exchange.uploadMaxBytes) {
+    return err("frame-too-large", `${bytes.length} bytes exceed ${exchange.uploadMaxBytes}`);
+  }
+  const chunks = chunkWriter(send);
+  const written = await chunks.write(bytes);
+  return written.ok ? await chunks.end() : written;
+}
+
+async function readAnswer<
+  Q extends MessageSchema,
+  E extends MessageSchema,
+  R extends MessageSchema,
+>(
+  conn: ByteConn,
+  exchange: Exchange<Q, E, R>,
+  options: CallOptions<E>,
+): Promise<Result<Said<R>>> {
+  const limits = { firstByteMs: options.silenceMs ?? SILENCE_MS, frameMs: FRAME_MS };
+  const chunks = chunkReader(exchange.downloadMaxBytes);
+  for (;;) {
+    const raw = await readFrame(conn, limits);
+    if (!raw.ok) {
+      if (options.signal?.aborted) return err("frame-closed", "The call was cancelled");
+      return raw.code === "frame-deadline" ? err("peer-silent", raw.detail) : raw;
+    }
+    const frame = parseEnvelope(raw.value);
+    if (!frame.ok) return frame;
+    if (frame.value.kind === "keepalive") continue;
+    if (frame.value.kind === "error") return refusal(frame.value);
+    if (frame.value.kind === "chunk" || frame.value.kind === "chunk_end") {
+      const taken = chunks.take(frame.value);
+      if (!taken.ok) return taken;
+      if (taken.value.bytes.length > 0) await options.onChunk?.(taken.value.bytes);
+      continue;
+    }
+    const event = await passEvent(frame.value, exchange.events, options);
+    if (!event.ok) return event;
+    if (event.value) continue;
+    if (chunks.isOpen()) return err("frame-malformed", "The reply came before the last chunk");
+    return readReply(frame.value, exchange.replies);
+  }
+}
+
+async function passEvent<E extends MessageSchema>(
+  frame: Envelope,
+  events: readonly E[],
+  options: CallOptions<E>,
+): Promise<Result<boolean>> {
+  const schema = schemaOf(events, frame.kind);
+  if (schema === undefined) return ok(false);
+  const event = parseSaid(schema, frame);
+  if (!event.ok) return event;
+  await options.onEvent?.(event.value);
+  return ok(true);
+}
+
+function readReply<R extends MessageSchema>(
+  frame: Envelope,
+  replies: readonly R[],
+): Result<Said<R>> {
+  const schema = schemaOf(replies, frame.kind);
+  if (schema === undefined) return err("frame-malformed", `An unexpected reply: ${frame.kind}`);
+  return parseSaid(schema, frame);
+}
+
+/** Checks a frame and drops its version; the one cast is what the schema has just proved. */
+function parseSaid<M extends MessageSchema>(schema: M, frame: Envelope): Result<Said<M>> {
+  const parsed = parseAs(schema, frame);
+  if (!parsed.ok) return parsed;
+  return ok({ kind: frame.kind, body: Reflect.get(Object(parsed.value), "body") } as Said<M>);
+}
+
+function refusal(frame: Envelope): Result<never> {
+  const parsed = parseAs(ErrorReply, frame);
+  if (!parsed.ok) return parsed;
+  const { code, detail } = parsed.value.body;
+  return isErrorCode(code)
+    ? err(code, detail)
+    : err("version-skew", `The peer refused with the unknown code ${code}: ${detail}`);
+}

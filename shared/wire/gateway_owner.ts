@@ -1,0 +1,16 @@
+// What gatewayd answers to bxctl on owner-gateway/admin.
+import { z } from "zod";
+import { exchange, message } from "./exchange.ts";
+import { RoleStatus } from "./parts.ts";
+
+export const GATEWAY_STATUS = exchange({
+  request: message("status", z.strictObject({})),
+  replies: [message(
+    "gateway_status",
+    z.strictObject({
+      ...RoleStatus,
+      channel: z.enum(["idle", "connecting", "connected", "lost"]),
+      queued: z.int().min(0),
+    }),
+  )],
+});

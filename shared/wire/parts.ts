@@ -1,0 +1,46 @@
+// Pieces that several sockets' messages share.
+import { z } from "zod";
+import { ApprovalId, CallId, SessionId, Sha256, ToolName } from "../ids/ids.ts";
+
+export const ShortText = z.string().max(1_000);
+export const LongText = z.string().max(16_000);
+export const UnixMs = z.int().min(0);
+export const Seq = z.int().min(0);
+
+/** Where an audit log stood: the number of its last record and that record's hash. */
+export const AuditHead = z.strictObject({ n: z.int().min(0), hash: Sha256 });
+export type AuditHead = z.output<typeof AuditHead>;
+
+/** What every role tells of itself. */
+export const RoleStatus = {
+  version: z.string().max(32),
+  started_unix_ms: UnixMs,
+  /** One line for a person: what this role is doing or why it cannot. */
+  summary: ShortText,
+  /** Stable codes of what is wrong now; empty means healthy. */
+  problems: z.array(z.strictObject({ code: z.string().max(64), detail: ShortText })).max(32),
+};
+
+/** One question to the owner as it is listed; the text to decide by is fetched apart. */
+export const ApprovalSummary = z.strictObject({
+  approval: ApprovalId,
+  session: SessionId,
+  call: CallId,
+  tool: ToolName,
+  state: z.enum(["pending", "approved", "denied", "expired", "withdrawn"]),
+  created_unix_ms: UnixMs,
+  expires_unix_ms: UnixMs,
+  approver: z.enum(["any", "local"]),
+});
+export type ApprovalSummary = z.output<typeof ApprovalSummary>;
+
+export const AnswerOutcome = z.enum([
+  "approved",
+  "denied",
+  "unknown",
+  "expired",
+  "already_answered",
+  "wrong_thread",
+  "local_only",
+]);
+export type AnswerOutcome = z.output<typeof AnswerOutcome>;
