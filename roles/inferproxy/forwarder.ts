@@ -1,0 +1,64 @@
+// The accepting loop: one Unix socket in, one fixed upstream out, a bounded number at once.
+// At the limit it stops accepting, so callers wait in the kernel's queue and nothing is refused.
+import { type DuplexConn, relay } from "./relay.ts";
+
+export interface Acceptor {
+  accept(): Promise<DuplexConn>;
+}
+
+export interface Forwarder {
+  /** Resolves when the acceptor has been closed and every connection has ended. */
+  readonly done: Promise<void>;
+}
+
+/**
+ * Forwards each accepted connection to a fresh one from `dial`. When the upstream cannot be reached
+ * the client's connection is closed without a byte.
+ */
+export function forward(
+  acceptor: Acceptor,
+  dial: () => Promise<DuplexConn>,
+  maxConnections: number,
+  isStopping: () => boolean,
+): Forwarder {
+  return { done: loop(acceptor, dial, maxConnections, isStopping) };
+}
+
+async function loop(
+  acceptor: Acceptor,
+  dial: () => Promise<DuplexConn>,
+  maxConnections: number,
+  isStopping: () => boolean,
+): Promise<void> {
+  const open = new Set<Promise<void>>();
+  while (!isStopping()) {
+    if (open.size >= maxConnections) {
+      await Promise.race(open);
+      continue;
+    }
+    let client: DuplexConn;
+    try {
+      client = await acceptor.accept();
+    } catch {
+      if (isStopping()) break;
+      // Out of descriptors: pause, the peer waits in the kernel's queue.
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      continue;
+    }
+    const one = carryOne(client, dial).finally(() => open.delete(one));
+    open.add(one);
+  }
+  await Promise.all(open);
+}
+
+async function carryOne(client: DuplexConn, dial: () => Promise<DuplexConn>): Promise<void> {
+  let upstream: DuplexConn;
+  try {
+    upstream = await dial();
+  } catch {
+    // The server is down: the caller sees the end of its connection and says so to the owner.
+    client.close();
+    return;
+  }
+  await relay(client, upstream);
+}
