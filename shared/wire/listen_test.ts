@@ -1,0 +1,240 @@
+// Guards: "every socket accepts its own list of kinds and nothing else; one request, then events,
+// then exactly one reply; a malformed peer harms nobody else".
+import { deepStrictEqual, strictEqual } from "node:assert";
+import { z } from "zod";
+import { err, ok } from "../results/result.ts";
+import { canonicalText, encodeUtf8 } from "./codec.ts";
+import { call } from "./dial.ts";
+import { exchange, message } from "./exchange.ts";
+import { readFrame } from "./frame.ts";
+import { MAX_CHUNK_BYTES, MAX_FRAME_BYTES } from "./limits.ts";
+import { listen, on } from "./listen.ts";
+
+const ECHO = exchange({
+  request: message("echo", z.strictObject({ word: z.string().max(10), times: z.int().min(0) })),
+  events: [message("tick", z.strictObject({ n: z.int() }))],
+  replies: [message("echoed", z.strictObject({ words: z.string() }))],
+});
+const COPY = exchange({
+  request: message("copy", z.strictObject({})),
+  replies: [message("copied", z.strictObject({ bytes: z.int() }))],
+  uploadMaxBytes: 1_000_000,
+  downloadMaxBytes: 1_000_000,
+});
+const WAIT = exchange({
+  request: message("wait", z.strictObject({})),
+  replies: [message("waited", z.strictObject({}))],
+});
+const STRANGER = exchange({
+  request: message("stranger", z.strictObject({})),
+  replies: [message("echoed", z.strictObject({ words: z.string() }))],
+});
+
+interface Rig extends AsyncDisposable {
+  readonly path: string;
+  readonly lines: string[];
+  aborted(): number;
+}
+
+async function rig(maxConnections = 32): Promise<Rig> {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/x.sock`;
+  const lines: string[] = [];
+  let aborts = 0;
+  const server = listen({
+    path,
+    log: (line) => lines.push(line),
+    maxConnections,
+    limits: { firstByteMs: 300, frameMs: 300 },
+    routes: [
+      on(ECHO, async (body, io) => {
+        for (let n = 0; n < body.times; n++) await io.event({ kind: "tick", body: { n } });
+        if (body.word === "refuse") return err("not-found", "No such word");
+        if (body.word === "throw") throw new Error("a bug");
+        return ok({ kind: "echoed", body: { words: body.word.repeat(body.times) } });
+      }),
+      on(COPY, async (_body, io) => {
+        await io.chunk(io.upload);
+        return ok({ kind: "copied", body: { bytes: io.upload.length } });
+      }),
+      on(WAIT, async (_body, io) => {
+        await new Promise<void>((resolve) => io.signal.addEventListener("abort", () => resolve()));
+        aborts++;
+        return ok({ kind: "waited", body: {} });
+      }),
+    ],
+  });
+  return {
+    path,
+    lines,
+    aborted: () => aborts,
+    async [Symbol.asyncDispose]() {
+      await server.close();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+function frameOf(text: string): Uint8Array {
+  const body = encodeUtf8(text);
+  const bytes = new Uint8Array(4 + body.length);
+  new DataView(bytes.buffer).setUint32(0, body.length);
+  bytes.set(body, 4);
+  return bytes;
+}
+
+const GOOD = canonicalText({ v: 1, kind: "echo", body: { word: "a", times: 2 } });
+
+/** Sends raw bytes and returns every frame that comes back. */
+async function raw(path: string, bytes: Uint8Array): Promise<unknown[]> {
+  const conn = await Deno.connect({ transport: "unix", path });
+  const frames: unknown[] = [];
+  try {
+    let sent = 0;
+    while (sent < bytes.length) sent += await conn.write(bytes.subarray(sent));
+    await conn.closeWrite();
+    for (;;) {
+      const frame = await readFrame(conn, { firstByteMs: 2_000, frameMs: 2_000 });
+      if (!frame.ok) return frames;
+      frames.push(frame.value);
+    }
+  } catch {
+    return frames;
+  } finally {
+    try {
+      conn.close();
+    } catch {
+      // Closed by a deadline.
+    }
+  }
+}
+
+const echoWorks = async (path: string) => {
+  const reply = await call(path, ECHO, { word: "b", times: 1 });
+  strictEqual(reply.ok && reply.value.body.words, "b");
+};
+
+Deno.test("listen() gives at most an error to a malformed frame, and goes on serving", async () => {
+  await using box = await rig();
+  const bad = [
+    new Uint8Array([0, 0]),
+    new Uint8Array([0, 0, 0, 0]),
+    new Uint8Array([0xff, 0xff, 0xff, 0xff]),
+    frameOf("{}"),
+    frameOf('{"v":1,"kind":"echo"}'),
+    frameOf(GOOD.replace('"v":1', '"v": 1')),
+    frameOf(GOOD.slice(0, -1)),
+    frameOf('{"v":1,"kind":"nothing","body":{}}'),
+    frameOf('{"v":1,"kind":"echo","body":{"word":"a","times":2,"role":"admin"}}'),
+    frameOf('{"v":1,"kind":"echo","body":{"word":"aaaaaaaaaaa","times":2}}'),
+  ];
+  for (const bytes of bad) {
+    const frames = await raw(box.path, bytes);
+    for (const frame of frames) strictEqual(canonicalText(frame).includes('"error"'), true);
+    strictEqual(frames.length <= 1, true);
+    await echoWorks(box.path);
+  }
+});
+
+Deno.test("listen() cuts a request at every byte without harm", async () => {
+  await using box = await rig();
+  const whole = frameOf(GOOD);
+  for (let cut = 0; cut < whole.length; cut++) {
+    strictEqual((await raw(box.path, whole.subarray(0, cut))).length, 0);
+  }
+  await echoWorks(box.path);
+});
+
+Deno.test("listen() refuses a length beyond the limit before it reserves memory", async () => {
+  await using box = await rig();
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, MAX_FRAME_BYTES + 1);
+  strictEqual((await raw(box.path, bytes)).length, 0);
+  strictEqual(box.lines.some((line) => line.startsWith("frame-too-large")), true);
+});
+
+Deno.test("listen() answers another version with one clear error", async () => {
+  await using box = await rig();
+  const frames = await raw(box.path, frameOf('{"v":2,"kind":"echo","body":{}}'));
+  strictEqual(frames.length, 1);
+  strictEqual(canonicalText(frames[0]).includes("version-skew"), true);
+});
+
+Deno.test("listen() is not held up by peers that connect and say one byte", async () => {
+  await using box = await rig(64);
+  const slow = await Promise.all(
+    Array.from({ length: 40 }, () => Deno.connect({ transport: "unix", path: box.path })),
+  );
+  for (const conn of slow) await conn.write(new Uint8Array([0]));
+  await echoWorks(box.path);
+  for (const conn of slow) conn.close();
+});
+
+Deno.test("listen() aborts a handler when its caller goes away", async () => {
+  await using box = await rig();
+  const gone = new AbortController();
+  const waiting = call(box.path, WAIT, {}, { signal: gone.signal });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  gone.abort();
+  strictEqual((await waiting).ok, false);
+  while (box.aborted() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  strictEqual(box.aborted(), 1);
+});
+
+Deno.test("call() brings events in order, then the reply", async () => {
+  await using box = await rig();
+  const seen: number[] = [];
+  const reply = await call(box.path, ECHO, { word: "ab", times: 3 }, {
+    onEvent: (event) => {
+      seen.push(event.body.n);
+    },
+  });
+  deepStrictEqual(seen, [0, 1, 2]);
+  strictEqual(reply.ok && reply.value.body.words, "ababab");
+});
+
+Deno.test("call() returns the refusal's own code, and internal for a handler's bug", async () => {
+  await using box = await rig();
+  const refused = await call(box.path, ECHO, { word: "refuse", times: 0 });
+  strictEqual(refused.ok ? "" : refused.code, "not-found");
+  const broken = await call(box.path, ECHO, { word: "throw", times: 0 });
+  strictEqual(broken.ok ? "" : broken.code, "internal");
+  const unknown = await call(box.path, STRANGER, {});
+  strictEqual(unknown.ok ? "" : unknown.code, "kind-unknown");
+  const nobody = await call(`${box.path}.none`, ECHO, { word: "a", times: 0 });
+  strictEqual(nobody.ok ? "" : nobody.code, "peer-down");
+  const invalid = await call(box.path, ECHO, { word: "much too long", times: 0 });
+  strictEqual(invalid.ok ? "" : invalid.code, "request-invalid");
+});
+
+Deno.test("call() carries exact bytes both ways around the size of a chunk", async () => {
+  await using box = await rig();
+  for (const size of [0, 1, MAX_CHUNK_BYTES - 1, MAX_CHUNK_BYTES, MAX_CHUNK_BYTES + 1, 400_000]) {
+    const upload = new Uint8Array(size).map((_, i) => i * 31);
+    const pieces: number[] = [];
+    const reply = await call(box.path, COPY, {}, {
+      upload,
+      onChunk: (bytes) => {
+        for (const byte of bytes) pieces.push(byte);
+      },
+    });
+    strictEqual(reply.ok && reply.value.body.bytes, size);
+    deepStrictEqual(pieces, [...upload]);
+  }
+  const over = await call(box.path, COPY, {}, { upload: new Uint8Array(1_000_001) });
+  strictEqual(over.ok ? "" : over.code, "frame-too-large");
+});
+
+Deno.test("listen() makes its socket 0600 and removes it when closed", async () => {
+  const box = await rig();
+  strictEqual((Deno.statSync(box.path).mode ?? 0) & 0o777, 0o600);
+  const path = box.path;
+  await box[Symbol.asyncDispose]();
+  let isThere = true;
+  try {
+    Deno.statSync(path);
+  } catch {
+    isThere = false;
+  }
+  strictEqual(isThere, false);
+});
