@@ -142,6 +142,14 @@ export const ERRORS = {
     what: "Podman could not start the container of this call.",
     todo: "Read the first line of Podman's answer in brokerd's log.",
   },
+  "egress-unavailable": {
+    what: "A tool call needs the network, and no traffic is carried.",
+    todo: "Nothing was sent; use a tool that needs no network.",
+  },
+  "channel-idle": {
+    what: "No channel is configured, so nothing can be posted to the owner.",
+    todo: "Answer with bxctl, or configure a Mattermost server.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -133,9 +133,7 @@ export interface Listening {
  * its role's lock. Throws when the path cannot be listened on.
  */
 export function listen(options: ListenOptions): Listening {
-  removeSocket(options.path);
-  const listener = Deno.listen({ transport: "unix", path: options.path });
-  Deno.chmodSync(options.path, 0o600);
+  const listener = listenRaw(options.path);
   const stop = new AbortController();
   const talks = new Set<Promise<void>>();
   const loop = acceptLoop(listener, options, stop, talks);
@@ -150,7 +148,16 @@ export function listen(options: ListenOptions): Listening {
   };
 }
 
-function removeSocket(path: string): void {
+/** Listens without a grammar, for bytes that are only passed on. Same rules and mode. */
+export function listenRaw(path: string): Deno.UnixListener {
+  removeSocket(path);
+  const listener = Deno.listen({ transport: "unix", path });
+  Deno.chmodSync(path, 0o600);
+  return listener;
+}
+
+/** Removes a socket that may be gone already. */
+export function removeSocket(path: string): void {
   try {
     Deno.removeSync(path);
   } catch (thrown) {
