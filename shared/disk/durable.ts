@@ -214,6 +214,8 @@ export interface Appender {
   size(): number;
   /** Writes at the end and syncs. On `disk-full` or `disk-error` the file is as it was before. */
   append(bytes: Uint8Array): Result<void>;
+  /** Cuts the file to `size` bytes, at most what it has, and syncs; a failure is `disk-failed`. */
+  cutTo(size: number): Result<void>;
   close(): void;
 }
 
@@ -237,13 +239,14 @@ export function openAppender(disk: Disk, path: string): Result<Appender> {
 function appender(file: DiskFile, startSize: number): Appender {
   let size = startSize;
   let broken: Err | null = null;
-  const cutBack = (failure: Err): Err => {
-    if (failure.code === "disk-failed") return failure;
+  const cutTo = (shorter: number): Result<void> => {
     const cut = attempt(() => {
-      file.truncate(size);
+      file.truncate(shorter);
       syncOrEnd(file);
     });
-    return cut.ok ? failure : err("disk-failed", cut.detail);
+    if (!cut.ok) return broken = err("disk-failed", cut.detail);
+    size = shorter;
+    return cut;
   };
   return {
     size: () => size,
@@ -257,10 +260,11 @@ function appender(file: DiskFile, startSize: number): Appender {
         size += bytes.length;
         return written;
       }
-      const failure = cutBack(written);
-      if (mustEnd(failure)) broken = failure;
-      return failure;
+      if (mustEnd(written)) return broken = written;
+      const cut = cutTo(size);
+      return cut.ok ? written : cut;
     },
+    cutTo: (shorter) => broken ?? cutTo(Math.min(shorter, size)),
     close: () => file.close(),
   };
 }

@@ -150,6 +150,14 @@ export const ERRORS = {
     what: "No channel is configured, so nothing can be posted to the owner.",
     todo: "Answer with bxctl, or configure a Mattermost server.",
   },
+  "log-broken": {
+    what: "A log does not follow from its own hashes or from its head file.",
+    todo: "Do not edit or delete it; compare it with a backup and with the heads you were shown.",
+  },
+  "record-invalid": {
+    what: "A record cannot be written as the log's own reader would refuse it.",
+    todo: "Look in the role's log; what was to be recorded did not happen.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;
