@@ -1,0 +1,45 @@
+// Puts a built image into Podman's store as the user who runs this, under the same configuration that
+// brokerd uses, and copies nothing else. Loading what is there already does nothing.
+import { IMAGE_REPOSITORY } from "../../shared/tool/image_files.ts";
+import { podmanEnvironment, podmanFiles } from "../../shared/podman/podman_env.ts";
+
+export interface LoadPlan {
+  readonly image: string;
+  readonly digest: string;
+  readonly podman: string;
+  readonly store: string;
+  readonly run: string;
+}
+
+/** Loads the image of folder `image`. Throws with Podman's own words when it cannot. */
+export async function loadImage(plan: LoadPlan): Promise<"loaded" | "present"> {
+  if (Deno.uid() === 0) throw new Error("Podman's store belongs to an ordinary user, not to root");
+  const folders = { store: plan.store, run: plan.run };
+  for (const folder of [plan.store, plan.run]) {
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+  }
+  for (const { path, text } of podmanFiles(folders)) await Deno.writeTextFile(path, text);
+  const reference = `${IMAGE_REPOSITORY}@sha256:${plan.digest}`;
+  const present = await podman(plan, ["image", "exists", reference]);
+  if (present.code === 0) return "present";
+  const pulled = await podman(plan, ["load", "--quiet", `--input=${plan.image}/oci.tar`]);
+  if (pulled.code !== 0) throw new Error(`Podman cannot load the image: ${pulled.text}`);
+  const found = await podman(plan, ["image", "exists", reference]);
+  if (found.code !== 0) {
+    throw new Error(`Podman stored the image under another digest than ${plan.digest}`);
+  }
+  return "loaded";
+}
+
+async function podman(plan: LoadPlan, args: readonly string[]) {
+  const { code, stderr } = await new Deno.Command(plan.podman, {
+    args: ["--log-level=error", ...args],
+    clearEnv: true,
+    env: podmanEnvironment({ store: plan.store, run: plan.run }),
+    cwd: plan.store,
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).output();
+  return { code, text: new TextDecoder().decode(stderr).trim() };
+}

@@ -1,0 +1,74 @@
+// The configuration Podman gets from us and nothing else: two files that we write beside its store and
+// an environment of our own. The user's containers.conf, mounts.conf and variables take no part.
+//
+// The two folders are fixed for ever once used: Podman's database remembers them.
+
+export interface PodmanFolders {
+  /** Absolute folder of the store and of our configuration files, owned by the user, mode 0700. */
+  readonly store: string;
+  /** Absolute runtime folder, owned by the user, mode 0700. */
+  readonly run: string;
+}
+
+export interface ConfigurationFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** The files Podman is told to read. */
+export function podmanFiles(folders: PodmanFolders): readonly ConfigurationFile[] {
+  const storage = quoted(`${folders.store}/storage`);
+  return [
+    {
+      path: containersConf(folders),
+      text: [
+        "[containers]",
+        'log_driver = "none"',
+        "[engine]",
+        'cgroup_manager = "cgroupfs"',
+        'events_logger = "none"',
+        'runtime = "runc"',
+        'lock_type = "file"',
+        "",
+      ].join("\n"),
+    },
+    {
+      path: storageConf(folders),
+      text: [
+        "[storage]",
+        'driver = "overlay"',
+        `graphroot = ${storage}`,
+        `rootless_storage_path = ${storage}`,
+        "",
+      ].join("\n"),
+    },
+  ];
+}
+
+/** The whole environment of every podman process: constant names, no value from a request. */
+export function podmanEnvironment(folders: PodmanFolders): Record<string, string> {
+  return {
+    HOME: folders.store,
+    PATH: "/usr/bin:/bin",
+    XDG_RUNTIME_DIR: folders.run,
+    CONTAINERS_CONF: containersConf(folders),
+    CONTAINERS_STORAGE_CONF: storageConf(folders),
+    GOGC: "off",
+  };
+}
+
+function containersConf(folders: PodmanFolders): string {
+  return `${folders.store}/containers.conf`;
+}
+
+function storageConf(folders: PodmanFolders): string {
+  return `${folders.store}/storage.conf`;
+}
+
+/** A TOML basic string. Throws on a path that no folder of ours may have. */
+function quoted(path: string): string {
+  if (!path.startsWith("/") || /["\\\p{C}]/u.test(path)) {
+    throw new TypeError("A folder of Podman's must be a plain absolute path");
+  }
+  return `"${path}"`;
+}

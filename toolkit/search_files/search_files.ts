@@ -1,0 +1,147 @@
+// A plain text in the files below a folder, or file names by glob. No expression language, so the
+// time is linear in what is read. Links, binary files and files over 16 MiB are skipped and counted.
+import { decodeLossy } from "../../shared/wire/codec.ts";
+import { err, ok } from "../../shared/results/result.ts";
+import { faultSentence, type FileFacts } from "../../shared/tool/files.ts";
+import { shownLine, shownName } from "../../shared/tool/names.ts";
+import {
+  countArgument,
+  flagArgument,
+  optionalText,
+  textArgument,
+  type ToolCall,
+  type ToolOutcome,
+} from "../../shared/tool/sdk.ts";
+import { nameMatches } from "./name_glob.ts";
+
+const DEFAULT_MAX = 200;
+const MAX_FILE_BYTES = 16_777_216;
+const MAX_ENTRIES = 100_000;
+const MAX_DEPTH = 32;
+const MAX_LINE_UNITS = 400;
+const BINARY_PROBE_BYTES = 8_192;
+
+interface Search {
+  readonly call: ToolCall;
+  readonly root: string;
+  readonly text: string | null;
+  readonly names: string | null;
+  readonly isCaseIgnored: boolean;
+  readonly max: number;
+  shown: number;
+  entries: number;
+  skipped: number;
+  isCut: boolean;
+}
+
+/** The body of the tool. The note says how many lines were shown and what was skipped. */
+export async function searchFiles(call: ToolCall): Promise<ToolOutcome> {
+  const search = searchOf(call);
+  if (search.text === null && search.names === null) {
+    return err("nothing-asked", "Give a text to find, or names to match, or both");
+  }
+  const found = await call.files.lstat(search.root);
+  if (!found.ok) return err(found.code, `The folder ${faultSentence(found.code)}`);
+  if (found.value.kind !== "folder") {
+    return err("not-a-folder", `The path is a ${found.value.kind}, not a folder`);
+  }
+  await searchBelow(search, "", MAX_DEPTH);
+  return ok(note(search));
+}
+
+function searchOf(call: ToolCall): Search {
+  const isCaseIgnored = flagArgument(call, "ignore_case");
+  const text = optionalText(call, "text");
+  return {
+    call,
+    root: textArgument(call, "path"),
+    text: text !== null && isCaseIgnored ? text.toLowerCase() : text,
+    names: optionalText(call, "names"),
+    isCaseIgnored,
+    max: countArgument(call, "max", DEFAULT_MAX),
+    shown: 0,
+    entries: 0,
+    skipped: 0,
+    isCut: false,
+  };
+}
+
+function note(search: Search): string {
+  const lines = search.isCut
+    ? `the first ${search.shown} lines; more are left`
+    : `${search.shown} lines`;
+  const skipped = search.skipped > 0 ? `; ${search.skipped} entries skipped` : "";
+  return `${lines}${skipped}`;
+}
+
+async function searchBelow(search: Search, below: string, depth: number): Promise<void> {
+  const names = await search.call.files.list(`${search.root}/${below}`);
+  if (!names.ok || depth === 0) {
+    search.skipped++;
+    return;
+  }
+  for (const name of names.value.toSorted()) {
+    if (++search.entries > MAX_ENTRIES) search.isCut = true;
+    if (search.isCut) return;
+    const path = `${below}${name}`;
+    const facts = await search.call.files.lstat(`${search.root}/${path}`);
+    if (facts.ok && facts.value.kind === "folder") {
+      await searchBelow(search, `${path}/`, depth - 1);
+    } else if (facts.ok && facts.value.kind === "file") {
+      if (search.names !== null && !nameMatches(search.names, name)) continue;
+      if (search.text === null) await show(search, shownName(path));
+      else await searchFile(search, path, facts.value, search.text);
+    } else search.skipped++;
+  }
+}
+
+async function searchFile(
+  search: Search,
+  path: string,
+  facts: FileFacts,
+  text: string,
+): Promise<void> {
+  const bytes = facts.size <= MAX_FILE_BYTES ? await readAll(search, path, facts) : null;
+  if (bytes === null || bytes.subarray(0, BINARY_PROBE_BYTES).includes(0)) {
+    search.skipped++;
+    return;
+  }
+  let number = 0;
+  for (const line of decodeLossy(bytes).split("\n")) {
+    number++;
+    const matches = (search.isCaseIgnored ? line.toLowerCase() : line).includes(text);
+    if (!matches) continue;
+    const shown = shownLine(line.endsWith("\r") ? line.slice(0, -1) : line, MAX_LINE_UNITS);
+    if (!await show(search, `${shownName(path)}:${number}:${shown}`)) return;
+  }
+}
+
+async function show(search: Search, line: string): Promise<boolean> {
+  if (search.shown >= search.max) {
+    search.isCut = true;
+    return false;
+  }
+  search.shown++;
+  await search.call.write(`${line}\n`);
+  return true;
+}
+
+async function readAll(search: Search, path: string, facts: FileFacts): Promise<Uint8Array | null> {
+  const file = await search.call.files.open(`${search.root}/${path}`, "read");
+  if (!file.ok) return null;
+  try {
+    const opened = await file.value.facts();
+    if (!opened.ok || opened.value.identity !== facts.identity) return null;
+    const bytes = new Uint8Array(Math.min(opened.value.size, MAX_FILE_BYTES));
+    let filled = 0;
+    while (filled < bytes.length) {
+      const count = await file.value.read(bytes.subarray(filled));
+      if (!count.ok) return null;
+      if (count.value === 0) break;
+      filled += count.value;
+    }
+    return bytes.subarray(0, filled);
+  } finally {
+    file.value.close();
+  }
+}

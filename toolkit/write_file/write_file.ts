@@ -1,0 +1,112 @@
+// One text file, written so that a reader sees the old one or the new one and never a half.
+//
+// 1. New content goes into a temporary file beside the target and is synced before it gets the name.
+// 2. Create never replaces: the name is given by a hard link, which fails when it is taken.
+// 3. A link or anything that is not a plain file is refused, before and after opening.
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { faultSentence, type FileFault, type Files } from "../../shared/tool/files.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
+import {
+  optionalText,
+  textArgument,
+  type ToolCall,
+  type ToolOutcome,
+} from "../../shared/tool/sdk.ts";
+
+const NEW_FILE_MODE = 0o600;
+
+/** The body of the tool. The output is one line that says what was written. */
+export async function writeFile(call: ToolCall): Promise<ToolOutcome> {
+  const path = textArgument(call, "path");
+  const bytes = encodeUtf8(textArgument(call, "content"));
+  const mode = optionalText(call, "mode") ?? "create";
+  const found = await call.files.lstat(path);
+  if (!found.ok && found.code !== "not-found") return refused(found.code);
+  if (found.ok && found.value.kind !== "file") {
+    return err("not-a-file", `The path is a ${found.value.kind}, not a file`);
+  }
+  if (mode === "create") {
+    if (found.ok) return err("exists", "The file already exists; use mode replace or append");
+    return await report(call, bytes, "created", await put(call.files, path, bytes, null));
+  }
+  if (!found.ok) return err("not-found", "The file does not exist; use mode create");
+  if (mode === "replace") {
+    const replaced = await put(call.files, path, bytes, found.value.mode);
+    return await report(call, bytes, "replaced", replaced);
+  }
+  if (mode !== "append") return err("bad-mode", "The mode is create, replace or append");
+  const appended = await append(call.files, path, bytes, found.value.identity);
+  return await report(call, bytes, "appended", appended);
+}
+
+function refused(fault: FileFault): ToolOutcome {
+  return err(fault, `The file ${faultSentence(fault)}`);
+}
+
+async function report(
+  call: ToolCall,
+  bytes: Uint8Array,
+  what: string,
+  result: Result<null, FileFault>,
+): Promise<ToolOutcome> {
+  if (!result.ok) return refused(result.code);
+  await call.write(`${what}: ${bytes.length} bytes, SHA-256 ${sha256Hex(bytes)}\n`);
+  return ok("");
+}
+
+/** Writes a temporary file and gives it the name: exclusively when `oldMode` is null, else replacing. */
+async function put(
+  files: Files,
+  path: string,
+  bytes: Uint8Array,
+  oldMode: number | null,
+): Promise<Result<null, FileFault>> {
+  const folder = path.slice(0, path.lastIndexOf("/"));
+  const temporary = `${folder}/.${crypto.randomUUID()}.tmp`;
+  const written = await writeNew(files, temporary, bytes, oldMode ?? NEW_FILE_MODE);
+  const named = !written.ok
+    ? written
+    : oldMode === null
+    ? await files.link(temporary, path)
+    : await files.rename(temporary, path);
+  if (oldMode === null || !named.ok) await files.remove(temporary);
+  return named.ok ? await files.syncFolder(folder) : named;
+}
+
+async function writeNew(
+  files: Files,
+  path: string,
+  bytes: Uint8Array,
+  mode: number,
+): Promise<Result<null, FileFault>> {
+  const file = await files.open(path, "create");
+  if (!file.ok) return file;
+  try {
+    const written = await file.value.write(bytes);
+    if (!written.ok) return written;
+    const moded = await files.chmod(path, mode);
+    return moded.ok ? await file.value.sync() : moded;
+  } finally {
+    file.value.close();
+  }
+}
+
+async function append(
+  files: Files,
+  path: string,
+  bytes: Uint8Array,
+  identity: string,
+): Promise<Result<null, FileFault>> {
+  const file = await files.open(path, "append");
+  if (!file.ok) return file;
+  try {
+    const facts = await file.value.facts();
+    if (!facts.ok) return facts;
+    if (facts.value.identity !== identity) return err("not-allowed", "The file was replaced");
+    const written = await file.value.write(bytes);
+    return written.ok ? await file.value.sync() : written;
+  } finally {
+    file.value.close();
+  }
+}
