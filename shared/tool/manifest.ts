@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { ToolName } from "../ids/ids.ts";
 
+const ArgumentName = z.string().regex(/^[a-z][a-z0-9_]{0,31}$/);
 const Described = { description: z.string().min(1).max(500) };
 
 const TextParameter = z.strictObject({
@@ -23,15 +24,27 @@ const CountParameter = z.strictObject({
   maximum: z.int(),
 });
 const FlagParameter = z.strictObject({ type: z.literal("boolean"), ...Described });
+const TextItem = z.strictObject({
+  type: z.literal("string"),
+  maxLength: z.int().min(1).max(65_536),
+});
+/** One entry of a list of small closed records; the values are texts and flags only. */
+const RecordItem = z.strictObject({
+  type: z.literal("object"),
+  properties: z.record(
+    ArgumentName,
+    z.discriminatedUnion("type", [TextParameter, FlagParameter]),
+  ),
+  required: z.array(ArgumentName).max(16),
+  additionalProperties: z.literal(false),
+});
 const ListParameter = z.strictObject({
   type: z.literal("array"),
   ...Described,
-  items: z.strictObject({ type: z.literal("string"), maxLength: z.int().min(1).max(65_536) }),
+  items: z.discriminatedUnion("type", [TextItem, RecordItem]),
   minItems: z.int().min(0).optional(),
   maxItems: z.int().min(1).max(256),
 });
-
-const ArgumentName = z.string().regex(/^[a-z][a-z0-9_]{0,31}$/);
 
 /** JSON Schema of a tool's arguments, in the subset the house uses. */
 export const Parameters = z.strictObject({
