@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { CallId, MessageId, SessionId, Sha256, ToolName, TurnId } from "../ids/ids.ts";
 import { DataClass, Label } from "../labels/label.ts";
+import { err, ok, type Result } from "../results/result.ts";
 import { AuditHead, UnixMs } from "../wire/parts.ts";
 
 export const SESSION_LOG_DOMAIN = "session";
@@ -28,6 +29,17 @@ export const LoggedCall = z.strictObject({
   arguments: text,
 });
 export type LoggedCall = z.output<typeof LoggedCall>;
+
+/** Opens the log of an epoch: record 0. */
+export const OpenRecord = z.strictObject({
+  kind: z.literal("open"),
+  time_unix_ms: UnixMs,
+  /** `session <id> epoch <epoch>`. */
+  log: z.string().max(200),
+  role: z.literal("loopd"),
+  protocol: z.literal(1),
+  nonce: z.string().max(64),
+});
 
 /** The session's label from here on; durable before the text it covers. */
 export const LabelRecord = z.strictObject({
@@ -128,6 +140,7 @@ export const EpochEndRecord = z.strictObject({
 });
 
 export const SessionRecord = z.discriminatedUnion("kind", [
+  OpenRecord,
   LabelRecord,
   UserRecord,
   AssistantRecord,
@@ -139,6 +152,14 @@ export const SessionRecord = z.discriminatedUnion("kind", [
   EpochEndRecord,
 ]);
 export type SessionRecord = z.output<typeof SessionRecord>;
+
+/** A stored record without what the chain adds to it. Fails with `record-invalid`. */
+export function parseSessionRecord(stored: unknown): Result<SessionRecord> {
+  const { v: _v, n: _n, prev: _prev, ...fields } = z.record(z.string(), z.unknown()).catch({})
+    .parse(stored);
+  const parsed = SessionRecord.safeParse(fields);
+  return parsed.success ? ok(parsed.data) : err("record-invalid", z.prettifyError(parsed.error));
+}
 
 /** `sessions/<id>/<epoch>.baseline.json`: written once, before the first request. */
 export const Baseline = z.strictObject({
