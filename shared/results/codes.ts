@@ -158,6 +158,86 @@ export const ERRORS = {
     what: "A record cannot be written as the log's own reader would refuse it.",
     todo: "Look in the role's log; what was to be recorded did not happen.",
   },
+  "session-damaged": {
+    what: "A session's files are not what was written, so it is not continued.",
+    todo: "Start a new session; look at the file and place that the message names.",
+  },
+  "memory-unavailable": {
+    what: "The memory files cannot be put into a prompt, so no session starts.",
+    todo: "Correct the memory file that the message names, or start memoryd.",
+  },
+  "self-test-failed": {
+    what: "The model server is not as recorded, so no turn starts.",
+    todo: "Look at the check that bxctl status names; correct the server or the recorded settings.",
+  },
+  "prefix-broken": {
+    what: "A request would not have extended the one before it, so it was not sent.",
+    todo: "Start a new session; this is a bug of loopd.",
+  },
+  "queue-full": {
+    what: "More turns are waiting than the configuration allows.",
+    todo: "Wait for some of them, or cancel one.",
+  },
+  "model-unreachable": {
+    what: "The model server does not answer.",
+    todo: "Start the server, and look at inferproxy and its configured address.",
+  },
+  "model-silent": {
+    what: "The model server sent nothing for longer than the configured limit.",
+    todo: "Look at the server; raise first_byte_s or silence_s when it is only slow.",
+  },
+  "model-stream-broken": {
+    what: "The model server's answer broke off before its end.",
+    todo: "Send the message again; look in the server's log when it happens often.",
+  },
+  "model-refused": {
+    what: "The model server refused the request.",
+    todo: "Read what it says in the message; look in its log.",
+  },
+  "model-auth-required": {
+    what: "The model server asks for an API key, which is not supported.",
+    todo: "Start the server without a key, on an address that only this machine reaches.",
+  },
+  "session-full": {
+    what: "The conversation no longer fits into the model's context.",
+    todo: "Start a new session and say there what is still needed.",
+  },
+  "thinking-limit": {
+    what: "The model was still thinking when its limit for one turn was used up.",
+    todo: "Ask in smaller steps, or raise thinking_tokens.",
+  },
+  "answer-empty": {
+    what: "The model ended its answer without a word.",
+    todo: "Ask again; raise thinking_tokens when it used them all.",
+  },
+  "tool-calls-limit": {
+    what: "The turn reached its limit of tool calls and was ended.",
+    todo: "Ask in smaller steps, or raise tool_calls.",
+  },
+  "repeated-call": {
+    what: "The model made the same tool call again and again, so the turn was ended.",
+    todo: "Ask in other words; look at the call's result in the session.",
+  },
+  "turn-cancelled": {
+    what: "The turn was cancelled; what was said before it is kept.",
+    todo: "Nothing; write again whenever you like.",
+  },
+  "tool-unknown": {
+    what: "There is no tool of that name.",
+    todo: "Nothing; the model was told to look for one with find_tool.",
+  },
+  "arguments-invalid": {
+    what: "The arguments of a tool call do not fit the tool.",
+    todo: "Nothing; the model was told what is wrong.",
+  },
+  "arguments-too-large": {
+    what: "The arguments of a tool call are larger than a call may carry.",
+    todo: "Nothing; the model was told to send less.",
+  },
+  "session-repaired": {
+    what: "A session's log had an end that was never acknowledged; it was cut or taken over.",
+    todo: "Nothing; the session goes on, and the log says what was found.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;
