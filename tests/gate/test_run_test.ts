@@ -1,0 +1,31 @@
+// Guards the promise that the gate never reports a pass it did not see.
+import { deepStrictEqual } from "node:assert";
+import { readRun } from "./test_run.ts";
+
+const GOOD = "ok | 5 passed (2 steps) | 0 failed | 1 ignored (11ms)";
+
+Deno.test("readRun() no closing line is a problem even with status 0", () => {
+  deepStrictEqual(readRun("unit", ["error: type error"], 0).problems.length, 1);
+});
+
+Deno.test("readRun() a run of no tests is a problem", () => {
+  deepStrictEqual(readRun("unit", ["ok | 0 passed | 0 failed (1ms)"], 0).problems.length, 1);
+});
+
+Deno.test("readRun() a status that contradicts the closing line is a problem", () => {
+  deepStrictEqual(readRun("unit", ["ok | 5 passed | 0 failed (1ms)"], 1).problems.length, 1);
+  deepStrictEqual(readRun("unit", ["FAILED | 5 passed | 1 failed (1ms)"], 0).problems.length, 1);
+});
+
+Deno.test("readRun() an ignored test that is not named is a problem", () => {
+  deepStrictEqual(readRun("unit", [GOOD], 0).problems.length, 1);
+});
+
+Deno.test("readRun() reads counts and the names of ignored tests", () => {
+  deepStrictEqual(readRun("unit", ["needs a model ... ignored (0ms)", "", GOOD], 0), {
+    passed: 5,
+    failed: 0,
+    skipped: ["needs a model"],
+    problems: [],
+  });
+});
