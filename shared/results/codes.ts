@@ -238,6 +238,46 @@ export const ERRORS = {
     what: "A session's log had an end that was never acknowledged; it was cut or taken over.",
     todo: "Nothing; the session goes on, and the log says what was found.",
   },
+  "usage": {
+    what: "The command was not understood.",
+    todo: "Run bxctl without a command to see them all.",
+  },
+  "memory-text-refused": {
+    what: "A text was not taken into memory as it holds hidden characters, markup or orders.",
+    todo: "Write it in plain words; the message says what was found.",
+  },
+  "memory-duplicate": {
+    what: "A memory file would hold the same entry twice.",
+    todo: "Nothing; the model was shown the entries.",
+  },
+  "memory-no-match": {
+    what: "An edit of memory named an entry that is not there, or not there once.",
+    todo: "Nothing; the model was shown the entries.",
+  },
+  "memory-incomplete": {
+    what: "A consolidation of memory left the fate of some entry open.",
+    todo: "Nothing; the model was told which entry.",
+  },
+  "memory-over-limit": {
+    what: "A memory file would be longer than it may be.",
+    todo: "Nothing; the model was told to consolidate.",
+  },
+  "memory-untrusted": {
+    what: "A session may not change what the agent holds true, because of what it has read.",
+    todo: "Make the change in a new conversation, or by hand.",
+  },
+  "memory-changed": {
+    what: "A memory file was changed by somebody else in the middle of an edit.",
+    todo: "Nothing; the edit can be made again.",
+  },
+  "memory-index-damaged": {
+    what: "The recall index cannot be used and could not be made anew.",
+    todo: "Look at the reason in memoryd's log, then run bxctl reindex.",
+  },
+  "recall-late": {
+    what: "A search in memory took longer than it may.",
+    todo: "Try again; during a rebuild of the index it can take a while.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;
