@@ -1,0 +1,136 @@
+// The rules of editing an identity file, as a pure function from entries to entries. An entry is
+// named by its exact text, so an edit made for another state of the file fails and changes nothing.
+import { z } from "zod";
+import { assertNever, err, ok, type Result } from "../../shared/results/result.ts";
+import { characters, type EditableFile, grouped, LIMITS, textOf, tidied } from "./entries.ts";
+import { entryProblem } from "./text_check.ts";
+
+const entry = z.string().max(8_000);
+const file = z.enum(["memory", "user"]);
+
+/** One line of a consolidation: the fate of a current entry, or a new one. */
+const Fate = z.union([
+  z.strictObject({ old: entry, keep: z.literal(true) }),
+  z.strictObject({ old: entry, text: entry }),
+  z.strictObject({ old: entry, move: z.literal(true) }),
+  z.strictObject({ old: entry, drop: z.literal(true) }),
+  z.strictObject({ text: entry }),
+]);
+type Fate = z.output<typeof Fate>;
+
+export const Edit = z.discriminatedUnion("action", [
+  z.strictObject({ action: z.literal("add"), file, text: entry }),
+  z.strictObject({ action: z.literal("replace"), file, old: entry, text: entry }),
+  z.strictObject({ action: z.literal("remove"), file, old: entry }),
+  z.strictObject({ action: z.literal("consolidate"), file, entries: z.array(Fate).max(400) }),
+]);
+export type Edit = z.output<typeof Edit>;
+
+/** What an edit takes out of an identity file; it goes to notes.md, so nothing is deleted. */
+export type Leaving = { readonly kind: "moved" | "dropped"; readonly text: string };
+
+export type Edited = { readonly entries: readonly string[]; readonly leaving: readonly Leaving[] };
+
+/**
+ * The entries after `edit`. Fails with `memory-no-match`, `memory-duplicate`, `memory-incomplete`,
+ * `memory-text-refused` or `memory-over-limit`; the detail tells the model what would succeed.
+ */
+export function applyEdit(edit: Edit, current: readonly string[]): Result<Edited> {
+  const edited = rearranged(edit, current);
+  if (!edited.ok) return edited;
+  const { entries } = edited.value;
+  const fresh = entries.filter((text) => !current.includes(text));
+  for (const text of fresh) {
+    const problem = entryProblem(text);
+    if (problem !== null) {
+      return err("memory-text-refused", `The entry cannot be kept as ${problem}`);
+    }
+  }
+  const count = (list: readonly string[], text: string) => list.filter((x) => x === text).length;
+  // The owner's own doubles may stay; an edit may not make one.
+  if (entries.some((text) => count(entries, text) > Math.max(1, count(current, text)))) {
+    return err("memory-duplicate", `${edit.file}.md would hold the same entry twice`);
+  }
+  return overLimit(edit.file, entries) ?? edited;
+}
+
+function overLimit(name: EditableFile, entries: readonly string[]): Result<never> | null {
+  const size = characters(textOf(entries));
+  if (size <= LIMITS[name]) return null;
+  return err(
+    "memory-over-limit",
+    `${name}.md would be ${grouped(size)} of ${grouped(LIMITS[name])} characters; ` +
+      "use consolidate to move entries to the archive",
+  );
+}
+
+function rearranged(edit: Edit, current: readonly string[]): Result<Edited> {
+  switch (edit.action) {
+    case "add":
+      return ok({ entries: [...current, tidied(edit.text)], leaving: [] });
+    case "replace":
+      return exchanged(edit.file, edit.old, [tidied(edit.text)], current);
+    case "remove":
+      return exchanged(edit.file, edit.old, [], current);
+    case "consolidate":
+      return consolidated(edit.file, edit.entries, current);
+    default:
+      return assertNever(edit);
+  }
+}
+
+function exchanged(
+  name: EditableFile,
+  old: string,
+  fresh: readonly string[],
+  current: readonly string[],
+): Result<Edited> {
+  const wanted = tidied(old);
+  const at = current.indexOf(wanted);
+  const count = current.filter((text) => text === wanted).length;
+  if (count !== 1) {
+    const found = count === 0 ? "matches no entry" : `matches ${count} entries`;
+    return err("memory-no-match", `"old" ${found} of ${name}.md; give one entry's whole text`);
+  }
+  if (fresh[0] === wanted) {
+    return err("memory-duplicate", `${name}.md already holds this entry`);
+  }
+  const entries = [...current.slice(0, at), ...fresh, ...current.slice(at + 1)];
+  return ok({ entries, leaving: [{ kind: "dropped", text: wanted }] });
+}
+
+function consolidated(
+  name: EditableFile,
+  fates: readonly Fate[],
+  current: readonly string[],
+): Result<Edited> {
+  const open = [...current];
+  const entries: string[] = [];
+  const leaving: Leaving[] = [];
+  for (const fate of fates) {
+    if (!("old" in fate)) {
+      entries.push(tidied(fate.text));
+      continue;
+    }
+    const old = tidied(fate.old);
+    const at = open.indexOf(old);
+    if (at < 0) {
+      const named = current.includes(old) ? "is named twice" : "matches no entry";
+      return err("memory-no-match", `An "old" ${named} of ${name}.md: ${old.slice(0, 80)}`);
+    }
+    open.splice(at, 1);
+    if ("keep" in fate) entries.push(old);
+    else if ("move" in fate) leaving.push({ kind: "moved", text: old });
+    else if ("drop" in fate) leaving.push({ kind: "dropped", text: old });
+    else {
+      entries.push(tidied(fate.text));
+      if (tidied(fate.text) !== old) leaving.push({ kind: "dropped", text: old });
+    }
+  }
+  if (open.length === 0) return ok({ entries, leaving });
+  const left = open[0] ?? "";
+  return err(
+    "memory-incomplete",
+    `${open.length} entries of ${name}.md have no fate, the first: ${left.slice(0, 80)}`,
+  );
+}
