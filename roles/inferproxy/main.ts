@@ -19,17 +19,17 @@ const port = Number(address.slice(colon + 1));
 
 const path = socket("loop-infer/infer");
 const listener = listenRaw(path);
-let isStopping = false;
+const stopping = new AbortController();
 forward(
   listener,
   () => Deno.connect({ hostname, port }),
   config.limits.connections,
-  () => isStopping,
+  () => stopping.signal.aborted,
 );
 log.info(`started; forwards to ${address}`);
 
 const stop = () => {
-  isStopping = true;
+  stopping.abort();
   listener.close();
   removeSocket(path);
   lock.release();

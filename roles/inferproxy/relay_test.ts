@@ -1,6 +1,7 @@
 // Guards: "bytes both ways, unchanged; the end of one side reaches the other; nothing lingers".
 import { strictEqual } from "node:assert";
 import { createHash } from "node:crypto";
+import { joinBytes } from "../../shared/wire/chunks.ts";
 import { forward } from "./forwarder.ts";
 
 interface Rig {
@@ -40,7 +41,7 @@ async function readAll(conn: Deno.Conn): Promise<Uint8Array> {
   const block = new Uint8Array(65_536);
   for (;;) {
     const read = await conn.read(block);
-    if (read === null) return new Uint8Array(await new Blob(pieces as BlobPart[]).arrayBuffer());
+    if (read === null) return joinBytes(pieces);
     pieces.push(block.slice(0, read));
   }
 }

@@ -278,6 +278,14 @@ export const ERRORS = {
     what: "A search in memory took longer than it may.",
     todo: "Try again; during a rebuild of the index it can take a while.",
   },
+  "secret-missing": {
+    what: "A secret that the configuration names is not where it says.",
+    todo: "Put the secret there, in one line, or correct the [secrets] entry.",
+  },
+  "secret-unsafe": {
+    what: "A file with a secret can be read by others than the owner.",
+    todo: "chmod 600 the file and give it to the user who owns the home folder.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -21,6 +21,16 @@ export function escapeForDisplay(text: string, shape: "line" | "lines"): string 
   return text.replace(ESCAPED, (char) => char === "\n" || char === "\t" ? char : escapeOne(char));
 }
 
+/**
+ * For prose on a terminal, and for text that is escaped already: as `lines`, but the backslash stays
+ * as it is and so do the two joiners that ordinary emoji need. Not injective, so never for a choice.
+ */
+export function escapeProse(text: string): string {
+  return text.replace(ESCAPED, (char) => PROSE.includes(char) ? char : escapeOne(char));
+}
+
+const PROSE = ["\n", "\t", "\\", "\u200d", "\ufe0f"];
+
 /** Whether a text has none of the characters that are shown escaped, the backslash aside. */
 export function isPlainText(text: string): boolean {
   return !UNUSUAL.test(text);

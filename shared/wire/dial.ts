@@ -151,11 +151,16 @@ function readReply<R extends MessageSchema>(
   return parseSaid(schema, frame);
 }
 
-/** Checks a frame and drops its version; the one cast is what the schema has just proved. */
+/** Checks a frame and drops its version. Fails with `frame-malformed`. */
 function parseSaid<M extends MessageSchema>(schema: M, frame: Envelope): Result<Said<M>> {
-  const parsed = parseAs(schema, frame);
-  if (!parsed.ok) return parsed;
-  return ok({ kind: frame.kind, body: Reflect.get(Object(parsed.value), "body") } as Said<M>);
+  const said: unknown = { kind: frame.kind, body: frame.body };
+  if (isSaid(schema, said)) return ok(said);
+  const why = parseAs(schema, frame);
+  return why.ok ? err("frame-malformed", `Not a ${frame.kind}`) : why;
+}
+
+function isSaid<M extends MessageSchema>(schema: M, said: unknown): said is Said<M> {
+  return schema.safeParse({ v: WIRE_VERSION, ...Object(said) }).success;
 }
 
 function refusal(frame: Envelope): Result<never> {

@@ -5,6 +5,7 @@ export const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>>
   "shared/clock/clock.ts": { "time-and-chance": "the clock port itself" },
   "shared/clock/random.ts": { "time-and-chance": "the random port itself" },
   "shared/disk/deno_disk.ts": { "deno-port": "the disk port itself" },
+  "roles/bxctl/deno_terminal.ts": { "deno-port": "the port of the owner's terminal" },
   "shared/wire/codec.ts": { "codec-only": "the one codec" },
   "shared/wire/dial.ts": { "deno-port": "the port that dials sockets" },
   "shared/wire/listen.ts": { "deno-port": "the port that listens on sockets" },

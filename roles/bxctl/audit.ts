@@ -1,0 +1,106 @@
+// `audit tail` and `audit verify`: what was decided and done, and whether the record of it is whole.
+import { err, type Result } from "../../shared/results/result.ts";
+import { parseCanonicalText } from "../../shared/wire/codec.ts";
+import { AUDIT_TAIL, AUDIT_VERIFY } from "../../shared/wire/broker_owner.ts";
+import { AuditHead } from "../../shared/wire/parts.ts";
+import {
+  ask,
+  askText,
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  fail,
+  parseWords,
+  print,
+  wholeNumber,
+} from "./context.ts";
+import { progressLine, shown, tint } from "./terminal.ts";
+
+const SOCKET = "owner-broker/admin";
+const HIDDEN = new Set(["v", "n", "prev", "time", "kind"]);
+
+/** One stored line for a person: number, time, kind, then every other field as escaped JSON. */
+function renderLine(context: Context, line: string): string {
+  const parsed = parseCanonicalText(line);
+  if (!parsed.ok || typeof parsed.value !== "object" || parsed.value === null) {
+    return `${tint(context.terminal, "red", "unreadable")} ${shown(line)}\n`;
+  }
+  const record: Record<string, unknown> = { ...parsed.value };
+  const fields = Object.entries(record).filter(([key]) => !HIDDEN.has(key))
+    .map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const kind = tint(context.terminal, "bold", shown(String(record.kind)));
+  return `${shown(String(record.n))}  ${shown(String(record.time))}  ${kind}  ${
+    shown(fields.join("  "))
+  }\n`;
+}
+
+async function tail(context: Context, args: readonly string[], usage: string): Promise<number> {
+  const words = parseWords(args, { number: { type: "string", short: "n" } }, usage);
+  if (!words.ok) return fail(context, words);
+  const count = wholeNumber(words.value.values.number, 20, 1, 10_000);
+  if (!count.ok) return fail(context, count);
+  const got = await askText(context, SOCKET, AUDIT_TAIL, { count: count.value });
+  if (!got.ok) return fail(context, got);
+  const lines = got.value.text.split("\n").filter((line) => line !== "");
+  const records = lines.map((line) => {
+    const parsed = parseCanonicalText(line);
+    return parsed.ok ? parsed.value : { unreadable: line };
+  });
+  const { head } = got.value.reply.body;
+  return print(
+    context,
+    { head, records },
+    () => lines.map((line) => renderLine(context, line)).join(""),
+  );
+}
+
+function readHead(word: string | undefined): Result<AuditHead | null> {
+  if (word === undefined) return { ok: true, value: null };
+  const [n, hash] = word.split(":");
+  const head = AuditHead.safeParse({ n: Number(n), hash });
+  return head.success
+    ? { ok: true, value: head.data }
+    : err("usage", `${word} is not a head, which is written NUMBER:SHA256`);
+}
+
+async function verify(context: Context, args: readonly string[], usage: string): Promise<number> {
+  const words = parseWords(args, { against: { type: "string" } }, usage);
+  if (!words.ok) return fail(context, words);
+  const against = readHead(words.value.values.against);
+  if (!against.ok) return fail(context, against);
+  const progress = progressLine(context.terminal);
+  const reply = await ask(context, SOCKET, AUDIT_VERIFY, { against: against.value }, {
+    onEvent: ({ body }) => {
+      const percent = Math.floor(100 * body.bytes / Math.max(1, body.total_bytes));
+      progress.show(`verifying: ${percent} %, ${body.records} records`);
+    },
+  });
+  progress.clear();
+  if (!reply.ok) return fail(context, reply);
+  const found = reply.value.body;
+  const head = found.head === null ? "" : `\nhead ${found.head.n}:${found.head.hash}`;
+  const verdict = found.is_whole
+    ? tint(context.terminal, "green", "whole")
+    : tint(context.terminal, "red", "NOT WHOLE");
+  print(
+    context,
+    found,
+    () =>
+      `${verdict}: ${found.records} records in ${found.files} files; ${
+        shown(found.finding)
+      }${head}\n`,
+  );
+  return found.is_whole ? EXIT_OK : EXIT_FAILED;
+}
+
+export const AUDIT: Command = {
+  usage: "audit tail [-n COUNT] | audit verify [--against NUMBER:SHA256]  [--json]",
+  summary: "the record of every decision and effect, and whether it is whole",
+  run(context, args) {
+    const [verb, ...rest] = args;
+    if (verb === "tail") return tail(context, rest, this.usage);
+    if (verb === "verify") return verify(context, rest, this.usage);
+    return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
+  },
+};

@@ -1,0 +1,108 @@
+// What every command gets, and the one way commands fail and list.
+import { parseArgs, type ParseArgsConfig } from "node:util";
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { Random } from "../../shared/clock/random.ts";
+import { ERRORS } from "../../shared/results/codes.ts";
+import { type Err, err, messageOf, ok, type Result } from "../../shared/results/result.ts";
+import { canonicalText, decodeUtf8 } from "../../shared/wire/codec.ts";
+import { joinBytes } from "../../shared/wire/chunks.ts";
+import { call, type CallOptions } from "../../shared/wire/dial.ts";
+import type { BodyOf, Exchange, MessageSchema, Said } from "../../shared/wire/exchange.ts";
+import { type SocketName, socketPath } from "../../shared/wire/sockets.ts";
+import { shown, type Terminal, tint } from "./terminal.ts";
+
+export const EXIT_OK = 0;
+export const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
+
+export interface Context {
+  readonly terminal: Terminal;
+  readonly home: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Print JSON instead of text. */
+  readonly wantsJson: boolean;
+}
+
+/** One command: `run` gets the words after its name and returns the exit status. */
+export interface Command {
+  readonly usage: string;
+  readonly summary: string;
+  run(context: Context, args: readonly string[]): Promise<number>;
+}
+
+/** Asks a role on one of the owner's sockets. */
+export function ask<Q extends MessageSchema, E extends MessageSchema, R extends MessageSchema>(
+  context: Context,
+  socket: SocketName,
+  exchange: Exchange<Q, E, R>,
+  body: BodyOf<Q>,
+  options: CallOptions<E> = {},
+): Promise<Result<Said<R>>> {
+  return call(socketPath(context.home, socket), exchange, body, options);
+}
+
+/** As `ask`, for an exchange whose reply follows a text: gives both. */
+export async function askText<
+  Q extends MessageSchema,
+  E extends MessageSchema,
+  R extends MessageSchema,
+>(
+  context: Context,
+  socket: SocketName,
+  exchange: Exchange<Q, E, R>,
+  body: BodyOf<Q>,
+): Promise<Result<{ text: string; reply: Said<R> }>> {
+  const pieces: Uint8Array[] = [];
+  const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
+  const reply = await ask(context, socket, exchange, body, { onChunk });
+  if (!reply.ok) return reply;
+  const text = decodeUtf8(joinBytes(pieces));
+  return text.ok ? ok({ text: text.value, reply: reply.value }) : text;
+}
+
+/** Tells the owner what failed, why, and what to do; the JSON form is the same for every command. */
+export function fail(context: Context, failure: Err): number {
+  const { what, todo } = ERRORS[failure.code];
+  if (context.wantsJson) {
+    const error = { code: failure.code, what, detail: failure.detail, todo };
+    context.terminal.out(`${canonicalText({ error })}\n`);
+  } else {
+    const head = tint(context.terminal, "red", failure.code);
+    context.terminal.err(`${head}: ${what}\n  ${shown(failure.detail)}\n  ${todo}\n`);
+  }
+  return failure.code === "usage" ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/** Prints a listing: its JSON as one line, or the text that `render` makes. */
+export function print(context: Context, value: unknown, render: () => string): number {
+  context.terminal.out(context.wantsJson ? `${canonicalText(value)}\n` : render());
+  return EXIT_OK;
+}
+
+/** Parses a command's words strictly; `--json` is taken by the program itself. Fails with `usage`. */
+export function parseWords<T extends NonNullable<ParseArgsConfig["options"]>>(
+  args: readonly string[],
+  options: T,
+  usage: string,
+) {
+  try {
+    return ok(parseArgs({ args: [...args], options, allowPositionals: true, strict: true }));
+  } catch (thrown) {
+    return err("usage", `${messageOf(thrown)}; usage: bxctl ${usage}`);
+  }
+}
+
+/** A whole number within bounds out of a command's word. Fails with `usage`. */
+export function wholeNumber(
+  word: string | undefined,
+  fallback: number,
+  least: number,
+  most: number,
+): Result<number> {
+  if (word === undefined) return ok(fallback);
+  const value = Number(word);
+  return /^[0-9]{1,9}$/.test(word) && value >= least && value <= most
+    ? ok(value)
+    : err("usage", `${word} is not a whole number from ${least} to ${most}`);
+}

@@ -1,0 +1,57 @@
+// The real terminal. Input is read line by line, so one reader serves the chat and its questions.
+import { decodeLossy, encodeUtf8 } from "../../shared/wire/codec.ts";
+import type { Terminal } from "./terminal.ts";
+
+const MAX_LINE_BYTES = 1_048_576;
+
+/** The process's own terminal; colour only on one, and never when NO_COLOR is set. */
+export function denoTerminal(): Terminal {
+  const nextLine = lineReader();
+  return {
+    out: (text) => writeAll(Deno.stdout, text),
+    err: (text) => writeAll(Deno.stderr, text),
+    readLine: nextLine,
+    isInteractive: Deno.stdin.isTerminal() && Deno.stderr.isTerminal(),
+    hasColor: Deno.stdout.isTerminal() && !Deno.noColor,
+    columns: columns(),
+  };
+}
+
+function columns(): number {
+  try {
+    return Deno.consoleSize().columns;
+  } catch {
+    // Not a terminal: a width that wraps nowhere.
+    return 1_000;
+  }
+}
+
+function writeAll(to: { writeSync(bytes: Uint8Array): number }, text: string): void {
+  let rest: Uint8Array = encodeUtf8(text);
+  while (rest.length > 0) rest = rest.subarray(to.writeSync(rest));
+}
+
+function lineReader(): () => Promise<string | null> {
+  let held = new Uint8Array(0);
+  let isAtEnd = false;
+  return async () => {
+    for (;;) {
+      const end = held.indexOf(10);
+      if (end >= 0 || (isAtEnd && held.length > 0)) {
+        const line = decodeLossy(held.subarray(0, end < 0 ? held.length : end));
+        held = held.slice(end < 0 ? held.length : end + 1);
+        return line.replace(/\r$/, "");
+      }
+      if (isAtEnd || held.length > MAX_LINE_BYTES) return null;
+      const block = new Uint8Array(65_536);
+      const read = await Deno.stdin.read(block);
+      if (read === null) isAtEnd = true;
+      else {
+        const joined = new Uint8Array(held.length + read);
+        joined.set(held);
+        joined.set(block.subarray(0, read), held.length);
+        held = joined;
+      }
+    }
+  };
+}

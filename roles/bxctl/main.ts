@@ -1,0 +1,21 @@
+// bxctl: the owner's command line. A narrow client of the owner's sockets; it opens nothing else.
+import { systemClock } from "../../shared/clock/clock.ts";
+import { systemRandom } from "../../shared/clock/random.ts";
+import { runCommand } from "./commands.ts";
+import { denoTerminal } from "./deno_terminal.ts";
+
+// `--json` may stand anywhere before a lone `--`, and means the same for every command.
+const words = [...Deno.args];
+const end = words.indexOf("--");
+const json = words.indexOf("--json");
+const wantsJson = json >= 0 && (end < 0 || json < end);
+if (wantsJson) words.splice(json, 1);
+
+const status = await runCommand({
+  terminal: denoTerminal(),
+  home: Deno.env.get("BOXMAKER_HOME") ?? "/var/lib/boxmaker",
+  clock: systemClock,
+  random: systemRandom,
+  wantsJson,
+}, words);
+Deno.exit(status);

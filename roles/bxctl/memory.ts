@@ -1,0 +1,80 @@
+// `recall` and `reindex`: what is remembered, and the index it is found through.
+import { isoTime } from "../../shared/clock/clock.ts";
+import { err } from "../../shared/results/result.ts";
+import { OWNER_RECALL, type RecallHit, REINDEX } from "../../shared/wire/memory.ts";
+import {
+  ask,
+  type Command,
+  type Context,
+  fail,
+  parseWords,
+  print,
+  wholeNumber,
+} from "./context.ts";
+import { progressLine, shown, shownLines, tint } from "./terminal.ts";
+
+const SOCKET = "owner-memory/admin";
+
+function renderHit(context: Context, hit: RecallHit, index: number): string {
+  const trust = hit.untrusted ? ", untrusted" : "";
+  const when = hit.time_unix_ms === null ? "" : `, ${isoTime(hit.time_unix_ms)}`;
+  const head = `[${index + 1}] ${shown(hit.source)}${when}, ${
+    shown(hit.who)
+  } · ${hit.tag} · ${hit.class}${trust}`;
+  return `${tint(context.terminal, "bold", head)}\n  ${
+    shownLines(hit.snippet).replaceAll("\n", "\n  ")
+  }\n`;
+}
+
+export const RECALL: Command = {
+  usage: "recall QUERY... [-k COUNT] [--json]",
+  summary: "search what was said and noted, as the assistant would",
+  async run(context, args) {
+    const words = parseWords(args, { k: { type: "string", short: "k" } }, this.usage);
+    if (!words.ok) return fail(context, words);
+    const k = wholeNumber(words.value.values.k, 5, 1, 50);
+    if (!k.ok) return fail(context, k);
+    const query = words.value.positionals.join(" ");
+    if (query === "") return fail(context, err("usage", `usage: bxctl ${this.usage}`));
+    const reply = await ask(context, SOCKET, OWNER_RECALL, {
+      query: query.slice(0, 500),
+      k: k.value,
+    });
+    if (!reply.ok) return fail(context, reply);
+    const { hits } = reply.value.body;
+    return print(
+      context,
+      { hits },
+      () =>
+        hits.length === 0
+          ? `Nothing found for ${shown(query)}\n`
+          : hits.map((hit, i) => renderHit(context, hit, i)).join(""),
+    );
+  },
+};
+
+export const REINDEX_COMMAND: Command = {
+  usage: "reindex [--json]",
+  summary: "build the index anew from the logs and notes",
+  async run(context, args) {
+    const words = parseWords(args, {}, this.usage);
+    if (!words.ok) return fail(context, words);
+    const progress = progressLine(context.terminal);
+    const reply = await ask(context, SOCKET, REINDEX, {}, {
+      onEvent: ({ body }) => {
+        progress.show(
+          `reindexing: ${body.logs} of ${body.total_logs} logs, ${body.records} records`,
+        );
+      },
+    });
+    progress.clear();
+    if (!reply.ok) return fail(context, reply);
+    const { logs, records, notes, skipped } = reply.value.body;
+    const left = skipped.map((line) => `skipped ${shown(line)}\n`).join("");
+    return print(
+      context,
+      reply.value.body,
+      () => `reindexed: ${logs} logs, ${records} records, ${notes} notes\n${left}`,
+    );
+  },
+};

@@ -1,0 +1,148 @@
+// `sessions list`, `sessions show` and `session verify`: past conversations, as they were logged.
+import { SessionId } from "../../shared/ids/ids.ts";
+import { isoTime } from "../../shared/clock/clock.ts";
+import { assertNever, err } from "../../shared/results/result.ts";
+import { SessionRecord } from "../../shared/session_log/records.ts";
+import { parseCanonicalText } from "../../shared/wire/codec.ts";
+import {
+  SESSION_LOG,
+  SESSION_VERIFY,
+  SESSIONS_LIST,
+  type SessionSummary,
+} from "../../shared/wire/loop.ts";
+import {
+  ask,
+  askText,
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  fail,
+  parseWords,
+  print,
+  wholeNumber,
+} from "./context.ts";
+import { shown, shownLines, table, tint } from "./terminal.ts";
+
+const SOCKET = "owner-loop/admin";
+
+function labelText(label: { class: string; untrusted: boolean }): string {
+  return label.untrusted ? `${label.class}, untrusted` : label.class;
+}
+
+function rowOf(one: SessionSummary): string[] {
+  const turns = `${one.turns} turns`;
+  return [one.session, isoTime(one.started_unix_ms), turns, labelText(one.label), one.state];
+}
+
+async function list(context: Context, args: readonly string[], usage: string): Promise<number> {
+  const options = { number: { type: "string", short: "n" }, before: { type: "string" } } as const;
+  const words = parseWords(args, options, usage);
+  if (!words.ok) return fail(context, words);
+  const limit = wholeNumber(words.value.values.number, 20, 1, 200);
+  if (!limit.ok) return fail(context, limit);
+  const before = SessionId.nullable().safeParse(words.value.values.before ?? null);
+  if (!before.success) return fail(context, err("usage", "--before takes a session's id"));
+  const reply = await ask(context, SOCKET, SESSIONS_LIST, {
+    before: before.data,
+    limit: limit.value,
+  });
+  if (!reply.ok) return fail(context, reply);
+  const { items } = reply.value.body;
+  return print(
+    context,
+    { sessions: items },
+    () => items.length === 0 ? "No session yet\n" : table(items.map(rowOf)),
+  );
+}
+
+/** A log line for a person; what is not a record of a conversation is left to --json. */
+function renderRecord(context: Context, line: string): string {
+  const parsed = parseCanonicalText(line);
+  if (!parsed.ok) return `${tint(context.terminal, "red", "unreadable line")}\n`;
+  const { n: _n, prev: _prev, ...fields } = Object(parsed.value);
+  const record = SessionRecord.safeParse(fields);
+  if (!record.success) return "";
+  const head = (who: string) => tint(context.terminal, "bold", who) + "\n";
+  const body = (text: string) => `${shownLines(text).replace(/^/gm, "  ")}\n`;
+  const one = record.data;
+  switch (one.kind) {
+    case "user":
+      return head(`${isoTime(one.time_unix_ms)} owner`) + body(one.content);
+    case "assistant": {
+      const calls = one.tool_calls.map((c) => `  calls ${shown(c.name)} ${shown(c.arguments)}\n`);
+      return head(`${isoTime(one.time_unix_ms)} assistant`) +
+        (one.content === "" ? "" : body(one.content)) + calls.join("");
+    }
+    case "tool_result": {
+      const how = one.code === null ? one.outcome : `${one.outcome}, ${one.code}`;
+      const who = `${isoTime(one.time_unix_ms)} ${shown(one.tool)} (${shown(how)}, ${
+        labelText(one)
+      })`;
+      return head(who) + body(one.content);
+    }
+    case "label":
+      return `  label from here on: ${labelText(one)}: ${shown(one.why)}\n`;
+    case "notice":
+      return head(`${isoTime(one.time_unix_ms)} notice ${shown(one.code)}`) + body(one.text);
+    case "cache_loss":
+      return `  read again: ${one.expected - one.reused} tokens (${shown(one.guess)})\n`;
+    case "open":
+    case "tool_summary":
+    case "turn_end":
+    case "epoch_end":
+      return "";
+    default:
+      return assertNever(one);
+  }
+}
+
+async function show(context: Context, args: readonly string[], usage: string): Promise<number> {
+  const words = parseWords(args, { epoch: { type: "string" } }, usage);
+  if (!words.ok) return fail(context, words);
+  const session = SessionId.safeParse(words.value.positionals[0]);
+  if (!session.success) return fail(context, err("usage", `usage: bxctl ${usage}`));
+  const epoch = wholeNumber(words.value.values.epoch, -1, 0, 1_000_000);
+  if (!epoch.ok) return fail(context, epoch);
+  const got = await askText(context, SOCKET, SESSION_LOG, {
+    session: session.data,
+    epoch: epoch.value < 0 ? null : epoch.value,
+  });
+  if (!got.ok) return fail(context, got);
+  const lines = got.value.text.split("\n").filter((line) => line !== "");
+  const records = lines.map((line) => {
+    const parsed = parseCanonicalText(line);
+    return parsed.ok ? parsed.value : { unreadable: line };
+  });
+  return print(
+    context,
+    { ...got.value.reply.body, records },
+    () => lines.map((line) => renderRecord(context, line)).join(""),
+  );
+}
+
+async function verify(context: Context, word: string | undefined): Promise<number> {
+  const session = SessionId.safeParse(word);
+  if (!session.success) return fail(context, err("usage", "usage: bxctl sessions verify ID"));
+  const reply = await ask(context, SOCKET, SESSION_VERIFY, { session: session.data });
+  if (!reply.ok) return fail(context, reply);
+  const found = reply.value.body;
+  const verdict = found.is_whole ? "whole" : "NOT WHOLE";
+  print(context, found, () => `${verdict}: ${found.records} records; ${shown(found.finding)}\n`);
+  return found.is_whole ? EXIT_OK : EXIT_FAILED;
+}
+
+const LIST = "sessions list [-n COUNT] [--before ID]";
+const SHOW = "sessions show ID [--epoch N]";
+
+export const SESSIONS: Command = {
+  usage: `${LIST} | ${SHOW} | sessions verify ID  [--json]`,
+  summary: "past conversations, one in full, and whether its log is whole",
+  run(context, args) {
+    const [verb, ...rest] = args;
+    if (verb === "list") return list(context, rest, LIST);
+    if (verb === "show") return show(context, rest, SHOW);
+    if (verb === "verify") return verify(context, rest[0]);
+    return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
+  },
+};
