@@ -1,0 +1,274 @@
+// The model server as loopd uses it: one streamed question at a time, a few small look-ups, and the
+// rules for what is tried again. Failures are told apart by status and type, never by their words,
+// as the owner's own text may quote any of them.
+import { z } from "zod";
+import type { Clock } from "../../shared/clock/clock.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import { joinBytes } from "../../shared/wire/chunks.ts";
+import { decodeLossy, encodeCanonical, parseJson } from "../../shared/wire/codec.ts";
+import { type Answer, type Completion, completion, type Piece } from "./completion.ts";
+import type { ModelHttp } from "./model_http.ts";
+import { sseReader } from "./sse.ts";
+
+const COMPLETIONS = "/v1/chat/completions";
+const SMALL_BYTES = 4_194_304;
+/** Waits before each further try. */
+const BACKOFF_MS = [250, 1_000, 3_000];
+/** Thinking tokens that may still come after the server was asked to end the thought. */
+const THINKING_GRACE = 64;
+const FREE_SLOT_MS = 30_000;
+
+export interface ModelOptions {
+  readonly http: ModelHttp;
+  readonly clock: Clock;
+  readonly model: string;
+  readonly firstByteMs: number;
+  readonly silenceMs: number;
+}
+
+export interface AskOptions {
+  readonly slot: number;
+  readonly signal: AbortSignal;
+  /** Thinking tokens left in this turn, at least 1. */
+  readonly thinkingLeft: number;
+  readonly onPiece: (piece: Piece) => void;
+  /** Told of a failure that is about to be tried again, with the text that had come. */
+  readonly onRetry: (failure: Err, partial: string) => void;
+}
+
+export interface Asked {
+  readonly answer: Answer;
+  readonly thinkingTokens: number;
+}
+
+export interface Model {
+  /** Asks, again when that can help, and gives the whole answer. Resolves only when the slot is free. */
+  ask(body: Uint8Array<ArrayBuffer>, options: AskOptions): Promise<Result<Asked>>;
+  /** A small JSON answer; null for any status but 200. Fails with `model-unreachable` or `model-silent`. */
+  look(path: string, body?: unknown): Promise<Result<unknown>>;
+}
+
+type Failure = { readonly err: Err; readonly retry: "never" | "once" | "backoff" };
+
+const ErrorBody = z.object({ error: z.object({ type: z.string(), message: z.string() }) });
+
+/** What an error status means, by its status and the type in its body. */
+export function judgeStatus(status: number, body: string): Failure {
+  const value = parseJson(body);
+  const parsed = value.ok ? ErrorBody.safeParse(value.value) : null;
+  const type = parsed?.success ? parsed.data.error.type : null;
+  const said = (parsed?.success ? parsed.data.error.message : body).slice(0, 500);
+  const detail = `The server answered ${status}: ${said}`;
+  if (type === "exceed_context_size_error") {
+    return { err: err("session-full", detail), retry: "never" };
+  }
+  if (status === 401 || status === 403) {
+    return { err: err("model-auth-required", detail), retry: "never" };
+  }
+  if (status === 503 || (status === 500 && type === null)) {
+    return { err: err("model-unreachable", detail), retry: "backoff" };
+  }
+  // Most of these are permanent faults of the request, but a failed load looks the same.
+  return { err: err("model-refused", detail), retry: status === 500 ? "once" : "never" };
+}
+
+export function makeModel(options: ModelOptions): Model {
+  return {
+    ask: (body, ask) => askWithRetries(options, body, ask),
+    look: (path, body) => look(options, path, body),
+  };
+}
+
+async function askWithRetries(
+  options: ModelOptions,
+  body: Uint8Array<ArrayBuffer>,
+  ask: AskOptions,
+): Promise<Result<Asked>> {
+  for (let tries = 0;; tries++) {
+    const attempt = await askOnce(options, body, ask);
+    if (!("err" in attempt)) return ok(attempt);
+    if (ask.signal.aborted) return err("turn-cancelled", "The request was dropped");
+    const most = { never: 0, once: 1, backoff: BACKOFF_MS.length }[attempt.retry];
+    if (tries >= most) return attempt.err;
+    ask.onRetry(attempt.err, attempt.partial);
+    await options.clock.sleep(BACKOFF_MS[tries] ?? 0, ask.signal);
+  }
+}
+
+/** Aborts when nothing came for too long: one limit before the first byte, another after it. */
+function silenceWatch(options: ModelOptions, drop: () => void) {
+  const over = new AbortController();
+  let last = options.clock.monotonicMs();
+  let limit = options.firstByteMs;
+  let isSilent = false;
+  const watch = async () => {
+    while (!over.signal.aborted) {
+      const left = last + limit - options.clock.monotonicMs();
+      if (left <= 0) {
+        isSilent = true;
+        return drop();
+      }
+      await options.clock.sleep(left, over.signal);
+    }
+  };
+  const done = watch();
+  return {
+    byte() {
+      last = options.clock.monotonicMs();
+      limit = options.silenceMs;
+    },
+    isSilent: () => isSilent,
+    detail: () => `No byte came for ${limit / 1_000} seconds`,
+    async stop() {
+      over.abort();
+      await done;
+    },
+  };
+}
+
+async function askOnce(
+  options: ModelOptions,
+  body: Uint8Array<ArrayBuffer>,
+  ask: AskOptions,
+): Promise<Asked | Failure & { readonly partial: string }> {
+  const drop = new AbortController();
+  const abort = () => drop.abort();
+  ask.signal.addEventListener("abort", abort);
+  if (ask.signal.aborted) abort();
+  const watch = silenceWatch(options, abort);
+  const made = completion();
+  const feed = feeder(made, ask.onPiece);
+  const control = thinkingControl(options, made, ask.thinkingLeft, abort);
+  const seen: { status: number; broken: Err | null; body: Uint8Array[] } = {
+    status: 0,
+    broken: null,
+    body: [],
+  };
+  const sent = await options.http({
+    method: "POST",
+    path: COMPLETIONS,
+    body,
+    signal: drop.signal,
+    onStatus: (code) => {
+      watch.byte();
+      seen.status = code;
+    },
+    onBytes: (bytes) => {
+      watch.byte();
+      if (seen.status !== 200) seen.body.push(bytes.slice());
+      else if (seen.broken === null) {
+        seen.broken = feed(bytes);
+        if (seen.broken !== null) abort();
+        else control.look();
+      }
+    },
+  });
+  await watch.stop();
+  await control.settled();
+  ask.signal.removeEventListener("abort", abort);
+  if (drop.signal.aborted && seen.status !== 0) await waitForFreeSlot(options, ask.slot);
+  const partial = made.partial();
+  if (watch.isSilent()) {
+    return { err: err("model-silent", watch.detail()), retry: "never", partial };
+  }
+  if (control.isOver()) {
+    const detail = `The model thought for more than ${ask.thinkingLeft} tokens`;
+    return { err: err("thinking-limit", detail), retry: "never", partial };
+  }
+  if (seen.broken !== null) return { err: seen.broken, retry: "once", partial };
+  if (!sent.ok && sent.code === "model-unreachable") {
+    return { err: sent, retry: "backoff", partial };
+  }
+  if (seen.status !== 200) {
+    return { ...judgeStatus(seen.status, decodeLossy(joinBytes(seen.body))), partial };
+  }
+  const answer = sent.ok ? made.answer() : sent;
+  if (!answer.ok) return { err: answer, retry: "once", partial };
+  return { answer: answer.value, thinkingTokens: made.thinkingTokens() };
+}
+
+/** Passes the pieces of every event on; gives the first thing that is wrong with the stream. */
+function feeder(made: Completion, onPiece: (piece: Piece) => void) {
+  const reader = sseReader();
+  return (bytes: Uint8Array): Err | null => {
+    const events = reader.feed(bytes);
+    if (!events.ok) return events;
+    for (const data of events.value) {
+      const pieces = made.take(data);
+      if (!pieces.ok) return pieces;
+      pieces.value.forEach(onPiece);
+    }
+    return null;
+  };
+}
+
+/** Asks the server to end a thought that has used up its tokens; drops the request when it goes on. */
+function thinkingControl(
+  options: ModelOptions,
+  made: Completion,
+  limit: number,
+  drop: () => void,
+) {
+  let asked: Promise<unknown> | null = null;
+  let isOver = false;
+  return {
+    look() {
+      const tokens = made.thinkingTokens();
+      if (tokens < limit) return;
+      const id = made.id();
+      if (asked === null && id !== null) {
+        const body = { model: options.model, id, action: "reasoning_end" };
+        asked = look(options, `${COMPLETIONS}/control`, body);
+      }
+      if (tokens > limit + THINKING_GRACE && !isOver) {
+        isOver = true;
+        drop();
+      }
+    },
+    settled: async () => void await asked,
+    isOver: () => isOver,
+  };
+}
+
+/** After a dropped request the server may go on for a while; a slot is free when it says so. */
+async function waitForFreeSlot(options: ModelOptions, slot: number): Promise<void> {
+  const query = new URLSearchParams({ model: options.model, autoload: "false" });
+  const Slots = z.array(z.object({ id: z.int(), is_processing: z.boolean() }));
+  const until = options.clock.monotonicMs() + FREE_SLOT_MS;
+  while (options.clock.monotonicMs() < until) {
+    const slots = await look(options, `/slots?${query}`);
+    const parsed = Slots.safeParse(slots.ok ? slots.value : null);
+    // A server that does not tell is not waited for.
+    if (!parsed.success) return;
+    const own = parsed.data.find((one) => one.id === slot % parsed.data.length);
+    if (own === undefined || !own.is_processing) return;
+    await options.clock.sleep(100);
+  }
+}
+
+async function look(options: ModelOptions, path: string, body?: unknown): Promise<Result<unknown>> {
+  const drop = new AbortController();
+  const watch = silenceWatch({ ...options, firstByteMs: options.silenceMs }, () => drop.abort());
+  const pieces: Uint8Array[] = [];
+  let status = 0;
+  let size = 0;
+  const sent = await options.http({
+    method: body === undefined ? "GET" : "POST",
+    path,
+    ...(body === undefined ? {} : { body: encodeCanonical(body) }),
+    signal: drop.signal,
+    onStatus: (code) => void (status = code),
+    onBytes: (bytes) => {
+      watch.byte();
+      size += bytes.length;
+      if (size > SMALL_BYTES) drop.abort();
+      else pieces.push(bytes.slice());
+    },
+  });
+  await watch.stop();
+  if (watch.isSilent()) return err("model-silent", watch.detail());
+  if (!sent.ok) return err("model-unreachable", sent.detail);
+  if (status === 401 || status === 403) return err("model-auth-required", `Status ${status}`);
+  const value = status === 200 ? parseJson(decodeLossy(joinBytes(pieces))) : ok(null);
+  return value.ok ? value : err("model-refused", value.detail);
+}

@@ -1,0 +1,251 @@
+// The files of a session: `sessions/<id>/<epoch>.baseline.json`, `<epoch>.jsonl` (chained, with its
+// head beside it) and `artifacts/`, exact bytes named by their SHA-256.
+//
+// 1. The baseline is written once, before the log exists, and never changes.
+// 2. A session is opened by its newest epoch alone, so its past costs nothing.
+// 3. Damage is `session-damaged`; a session is never continued with fewer records in silence.
+import { openChain, type OpenFinding } from "../../shared/chain/chained_log.ts";
+import { readChain } from "../../shared/chain/chain_reader.ts";
+import { verifyChain } from "../../shared/chain/chain_verify.ts";
+import type { Chain } from "../../shared/chain/chain_writer.ts";
+import { readHead } from "../../shared/chain/head_file.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import { attempt, createIdempotent, makeFolders, readWhole } from "../../shared/disk/durable.ts";
+import { SessionId } from "../../shared/ids/ids.ts";
+import { join, type Label } from "../../shared/labels/label.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import {
+  Baseline,
+  parseSessionRecord,
+  SESSION_LOG_DOMAIN,
+  type SessionRecord,
+} from "../../shared/session_log/records.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
+import { encodeCanonical, parseCanonical, toBase64 } from "../../shared/wire/codec.ts";
+import { MAX_OUTPUT_BYTES } from "../../shared/wire/limits.ts";
+import { durable, type Ports } from "./ports.ts";
+
+const MAX_BASELINE_BYTES = 4_194_304;
+
+export interface SessionFile {
+  readonly id: SessionId;
+  readonly baseline: Baseline;
+  /** Every record of the epoch, in order; grows with `append`. */
+  readonly records: readonly SessionRecord[];
+  /** The session's label by its own log. */
+  label(): Label;
+  /** Durable when it succeeds. */
+  append(record: SessionRecord): Result<null>;
+  /** Keeps exact bytes; returns their name. */
+  archive(bytes: Uint8Array): Result<string>;
+  close(): void;
+}
+
+/** Where the files of an epoch lie. */
+export function epochFiles(folder: string, epoch: number) {
+  const stem = `${folder}/${epoch}`;
+  return { baseline: `${stem}.baseline.json`, log: `${stem}.jsonl`, head: `${stem}.head.json` };
+}
+
+/** The newest epoch of a session's folder; fails with `not-found` when there is none. */
+export function newestEpoch(disk: Disk, folder: string): Result<number> {
+  const entries = attempt(() => disk.list(folder));
+  if (!entries.ok) return entries.code === "file-missing" ? err("not-found", folder) : entries;
+  const epochs = entries.value.flatMap((entry) => {
+    const found = /^(\d{1,6})\.baseline\.json$/.exec(entry.name);
+    return found === null ? [] : [Number(found[1])];
+  });
+  return epochs.length === 0
+    ? err("not-found", `No session in ${folder}`)
+    : ok(Math.max(...epochs));
+}
+
+/** Makes a session by writing its baseline, which is what makes it exist, and opens it. */
+export function createSession(
+  ports: Ports,
+  folder: string,
+  baseline: Baseline,
+): Result<SessionFile> {
+  const made = makeFolders(ports.disk, folder);
+  if (!made.ok) return durable(ports, made);
+  const path = epochFiles(folder, baseline.epoch).baseline;
+  const written = createIdempotent(ports.disk, path, encodeCanonical(baseline));
+  return written.ok ? openSession(ports, folder) : durable(ports, written);
+}
+
+/** Opens the newest epoch. Fails with `not-found`, `session-damaged` or a code of the disk. */
+export function openSession(ports: Ports, folder: string): Result<SessionFile> {
+  const epoch = newestEpoch(ports.disk, folder);
+  if (!epoch.ok) return epoch;
+  const files = epochFiles(folder, epoch.value);
+  const baseline = readBaseline(ports.disk, files.baseline);
+  if (!baseline.ok) return baseline;
+  const { session } = baseline.value;
+  const nowUnixMs = ports.clock.nowUnixMs();
+  const opened = openChain({
+    disk: ports.disk,
+    path: files.log,
+    headPath: files.head,
+    domain: SESSION_LOG_DOMAIN,
+    check: "tail",
+    genesis: {
+      kind: "open",
+      time_unix_ms: nowUnixMs,
+      log: `session ${session} epoch ${epoch.value}`,
+      role: "loopd",
+      protocol: 1,
+      nonce: toBase64(ports.random.bytes(16)),
+    },
+    repair: (finding) => repairNotice(finding, nowUnixMs),
+  });
+  if (!opened.ok) return durable(ports, damaged(opened));
+  const { chain } = opened.value;
+  const records = readRecords(ports.disk, files.log);
+  if (!records.ok) {
+    chain.close();
+    return records;
+  }
+  return ok(sessionFile(ports, folder, baseline.value, records.value, chain));
+}
+
+function repairNotice(finding: OpenFinding, nowUnixMs: number) {
+  const cut = finding.cutBytes === 0
+    ? ""
+    : `; ${finding.cutBytes} unfinished bytes (SHA-256 ${finding.cutSha256}) were cut`;
+  return {
+    kind: "notice",
+    time_unix_ms: nowUnixMs,
+    turn: null,
+    code: "session-repaired",
+    text: `${finding.extraRecords} records beyond the acknowledged end were taken over${cut}`,
+  };
+}
+
+function damaged(failure: Err): Err {
+  return failure.code === "log-broken" || failure.code === "record-invalid"
+    ? err("session-damaged", failure.detail)
+    : failure;
+}
+
+/** The stored baseline of an epoch. Fails with `session-damaged` when it is not one. */
+export function readBaseline(disk: Disk, path: string): Result<Baseline> {
+  const bytes = readWhole(disk, path, MAX_BASELINE_BYTES);
+  if (!bytes.ok) {
+    return bytes.code === "file-missing" ? err("session-damaged", bytes.detail) : bytes;
+  }
+  const value = parseCanonical(bytes.value);
+  const parsed = value.ok ? Baseline.safeParse(value.value) : null;
+  if (parsed?.success) return ok(parsed.data);
+  return err(
+    "session-damaged",
+    `${path} is no baseline: ${value.ok ? "wrong form" : value.detail}`,
+  );
+}
+
+/** Every record of one epoch's log, each checked against the one before it and its schema. */
+export function readRecords(disk: Disk, path: string): Result<SessionRecord[]> {
+  const records: SessionRecord[] = [];
+  for (const read of readChain(disk, path, SESSION_LOG_DOMAIN)) {
+    if (!read.ok) return damaged(read);
+    const record = parseSessionRecord(read.value.value);
+    if (!record.ok) {
+      return err("session-damaged", `${path} record ${read.value.n}: ${record.detail}`);
+    }
+    records.push(record.value);
+  }
+  return ok(records);
+}
+
+/** What the label records add to the baseline's label. */
+export function labelOf(baseline: Baseline, records: readonly SessionRecord[]): Label {
+  return records.reduce(
+    (label, record) =>
+      record.kind === "label"
+        ? join(label, { class: record.class, untrusted: record.untrusted })
+        : label,
+    baseline.label,
+  );
+}
+
+function sessionFile(
+  ports: Ports,
+  folder: string,
+  baseline: Baseline,
+  records: SessionRecord[],
+  chain: Chain,
+): SessionFile {
+  let label = labelOf(baseline, records);
+  return {
+    id: baseline.session,
+    baseline,
+    records,
+    label: () => label,
+    append(record) {
+      const written = durable(ports, chain.append(record));
+      if (!written.ok) return written;
+      records.push(record);
+      label = labelOf({ ...baseline, label }, [record]);
+      return ok(null);
+    },
+    archive: (bytes) => durable(ports, archive(ports.disk, folder, bytes)),
+    close: () => chain.close(),
+  };
+}
+
+function archive(disk: Disk, folder: string, bytes: Uint8Array): Result<string> {
+  const made = makeFolders(disk, `${folder}/artifacts`);
+  if (!made.ok) return made;
+  const name = sha256Hex(bytes);
+  const written = createIdempotent(disk, `${folder}/artifacts/${name}`, bytes);
+  return written.ok ? ok(name) : written;
+}
+
+/** Exact bytes kept under `name`. Fails with `not-found`, or `session-damaged` when they changed. */
+export function readArtifact(
+  disk: Disk,
+  folder: string,
+  name: string,
+): Result<Uint8Array> {
+  const bytes = readWhole(disk, `${folder}/artifacts/${name}`, MAX_OUTPUT_BYTES);
+  if (!bytes.ok) return bytes.code === "file-missing" ? err("not-found", bytes.detail) : bytes;
+  return sha256Hex(bytes.value) === name
+    ? bytes
+    : err("session-damaged", `The artifact ${name} holds other bytes`);
+}
+
+export type Verified = { readonly isWhole: boolean; readonly records: number; finding: string };
+
+/** Re-derives every epoch of a session from its bytes. */
+export function verifySession(disk: Disk, folder: string): Result<Verified> {
+  const newest = newestEpoch(disk, folder);
+  if (!newest.ok) return newest;
+  let records = 0;
+  for (let epoch = 0; epoch <= newest.value; epoch++) {
+    const files = epochFiles(folder, epoch);
+    const baseline = readBaseline(disk, files.baseline);
+    if (!baseline.ok) return ok({ isWhole: false, records, finding: baseline.detail });
+    const head = readHead(disk, files.head);
+    const report = head.ok
+      ? verifyChain(disk, files.log, SESSION_LOG_DOMAIN, { head: head.value, depth: "parsed" })
+      : head;
+    if (!report.ok) return ok({ isWhole: false, records, finding: report.detail });
+    records += report.value.records;
+    const { verdict } = report.value;
+    if (verdict !== null) {
+      const finding =
+        `epoch ${epoch}, record ${verdict.atRecord}: ${verdict.name}, ${verdict.detail}`;
+      return ok({ isWhole: false, records, finding });
+    }
+  }
+  return ok({ isWhole: true, records, finding: "Every record follows the one before it" });
+}
+
+/** Ids of all sessions on the disk, in name order. */
+export function sessionIds(disk: Disk, root: string): Result<SessionId[]> {
+  const entries = attempt(() => disk.list(root));
+  if (!entries.ok) return entries;
+  return ok(entries.value.flatMap((entry) => {
+    const id = SessionId.safeParse(entry.name);
+    return entry.kind === "folder" && id.success ? [id.data] : [];
+  }));
+}
