@@ -5,6 +5,7 @@ export const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>>
   "roles/loopd/model_http.ts": {
     "banned-module": "the port to the model server, through inferproxy's socket alone",
   },
+  "shared/boot/process.ts": { "deno-port": "the port of a daemon's own process" },
   "shared/clock/clock.ts": { "time-and-chance": "the clock port itself" },
   "shared/clock/random.ts": { "time-and-chance": "the random port itself" },
   "shared/disk/deno_disk.ts": { "deno-port": "the disk port itself" },
@@ -12,6 +13,10 @@ export const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>>
   "shared/wire/codec.ts": { "codec-only": "the one codec" },
   "shared/wire/dial.ts": { "deno-port": "the port that dials sockets" },
   "shared/wire/listen.ts": { "deno-port": "the port that listens on sockets" },
+  "tests/boundary/probe.ts": {
+    "role-boundary": "tries the computed imports that must be refused",
+    "no-storage": "shows that one role's storage is not another's",
+  },
   "tests/lint/boxmaker.ts": {
     "default-export": "Deno takes a lint plugin from its default export",
   },

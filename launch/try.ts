@@ -1,0 +1,170 @@
+// `deno task try`: a whole house under a scratch home, to talk to. On a terminal it opens a chat;
+// without one it plays a short scripted conversation and prints what that has proved.
+// Options: --model uses the real small model; --keep leaves everything running at the end.
+import { parseArgs } from "node:util";
+import { type House, startHouse } from "./house.ts";
+import { bxctlCommand } from "./house.ts";
+import {
+  foundModel,
+  givenModel,
+  rehearsalModel,
+  type ServedModel,
+  smallModel,
+} from "./served_model.ts";
+import { DAEMONS } from "./supervisor.ts";
+import { playScript, roleFlags } from "./try_script.ts";
+
+const SOURCE = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+
+const say = (line: string) => console.error(line);
+
+interface Scratch {
+  readonly base: string;
+  readonly home: string;
+  readonly papers: string;
+  readonly store: string;
+}
+
+/** A fresh scratch home; what an earlier try left is removed, and nothing but that. */
+function makeScratch(): Scratch {
+  const cache = `${Deno.env.get("HOME") ?? "/tmp"}/.cache/boxmaker`;
+  const base = `${cache}/try`;
+  const marker = `${base}/.boxmaker-try`;
+  try {
+    Deno.statSync(marker);
+    Deno.removeSync(base, { recursive: true });
+  } catch (thrown) {
+    if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
+  }
+  const papers = `${base}/papers`;
+  Deno.mkdirSync(papers, { recursive: true, mode: 0o700 });
+  Deno.writeTextFileSync(marker, "Made by deno task try; removed by the next one.\n");
+  Deno.writeTextFileSync(
+    `${papers}/plan.txt`,
+    "Launch plan\n\n1. Fill the tanks.\n2. Wait.\n3. Go.\n",
+  );
+  Deno.writeTextFileSync(`${papers}/guests.txt`, "Ada\nGrace\nKatherine\n");
+  return { base, home: `${base}/home`, papers, store: `${cache}/podman` };
+}
+
+async function chooseModel(wantsSmall: boolean): Promise<ServedModel> {
+  if (wantsSmall) return smallModel(SOURCE);
+  const given = Deno.env.get("BOXMAKER_LLAMA_URL");
+  if (given !== undefined && given !== "") return givenModel(given);
+  return await foundModel() ?? rehearsalModel(SOURCE);
+}
+
+function configs(scratch: Scratch, model: ServedModel) {
+  const sampling = model.examples === null
+    ? ""
+    : `examples = "${model.examples}"\n[inference.sampling]\ntemperature = 0\n`;
+  return {
+    inferproxy: `[upstream]\naddress = "${model.address}"\n`,
+    loopd: `[inference]\nupstream = "${model.address}"\nself_test = "first-turn"\n${sampling}`,
+    brokerd: `[paths]\nroots = ["${scratch.papers}"]\n[runtime]\nstore = "${scratch.store}"\n`,
+  };
+}
+
+function grants(papers: string) {
+  const common = `paths = ["${papers}"]\nmax_taint = "private"\nresult_class = "private"\n`;
+  const trusted = "untrusted = false\n";
+  return {
+    "list.toml": `tool = "list_dir"\nmode = "auto"\n${common}${trusted}`,
+    "search.toml": `tool = "search_files"\nmode = "auto"\n${common}${trusted}`,
+    "read.toml": `tool = "read_file"\nmode = "ask"\n${common}${trusted}`,
+    "write.toml": `tool = "write_file"\nmode = "ask"\nwrite = true\n${common}${trusted}`,
+  };
+}
+
+async function prepareImage(store: string): Promise<void> {
+  for (const words of [["build"], ["load", "--store", store]]) {
+    const status = await new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "-A",
+        `--config=${SOURCE}/deno.json`,
+        `${SOURCE}/deploy/image/main.ts`,
+        ...words,
+      ],
+      stdout: "null",
+      stderr: "inherit",
+    }).spawn().status;
+    if (!status.success) throw new Error(`The tool image could not be prepared (${words[0]})`);
+  }
+}
+
+async function script(house: House, scratch: Scratch, model: ServedModel): Promise<number> {
+  say(`No terminal is attached, so ${model.name} plays a short conversation:\n`);
+  const forbidden = "/etc/hostname";
+  const proofs = await playScript({
+    house,
+    source: SOURCE,
+    papers: scratch.papers,
+    forbidden,
+    say,
+  });
+  console.log("\nWhat this has shown");
+  for (const one of proofs) {
+    console.log(`  ${one.isShown ? "yes" : "NO "}  ${one.claim}: ${one.evidence}`);
+  }
+  console.log("\nWhat each role may do");
+  for (const role of DAEMONS) {
+    console.log(`  ${role}`);
+    for (const flag of roleFlags(SOURCE, house.home, role)) console.log(`    ${flag}`);
+  }
+  return proofs.every((one) => one.isShown) ? 0 : 1;
+}
+
+async function talk(home: string): Promise<number> {
+  const { file, options } = bxctlCommand(home, SOURCE, ["chat"]);
+  // Control-C is for the chat; this process stays to end the house.
+  Deno.addSignalListener("SIGINT", () => {});
+  return (await new Deno.Command(file, options).spawn().status).code;
+}
+
+function nextSteps(scratch: Scratch, isKept: boolean): void {
+  const running = isKept
+    ? `Everything still runs at ${scratch.home}; end it with: kill ${Deno.pid}`
+    : `Everything is stopped; logs and records stay at ${scratch.home} until the next try`;
+  console.log(`\n${running}`);
+  console.log("Next: README.md for a home of your own, grants/ for what to allow,");
+  console.log("      sh deploy/bootstrap.sh model and then try --model for a real small model");
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    args: Deno.args,
+    options: { model: { type: "boolean" }, keep: { type: "boolean" } },
+  });
+  const scratch = makeScratch();
+  const model = await chooseModel(values.model === true);
+  await prepareImage(scratch.store);
+  say(`try: starting every role at ${scratch.home} with ${model.name}`);
+  const house = await startHouse({
+    home: scratch.home,
+    source: SOURCE,
+    configs: configs(scratch, model),
+    grants: grants(scratch.papers),
+    model: model.program,
+    say: (line) => say(`try: ${line}`),
+  });
+  try {
+    const isTerminal = Deno.stdin.isTerminal() && Deno.stdout.isTerminal();
+    const status = isTerminal ? await talk(house.home) : await script(house, scratch, model);
+    nextSteps(scratch, values.keep === true);
+    if (values.keep === true) await stopSignal();
+    return status;
+  } finally {
+    await house.stop();
+  }
+}
+
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      Deno.addSignalListener(name, () => resolve());
+    }
+  });
+}
+
+if (import.meta.main) Deno.exit(await main());

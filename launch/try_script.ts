@@ -1,0 +1,155 @@
+// The scripted conversation of `try`, played through bxctl alone, and the proof it leaves behind.
+import type { House, Ran } from "./house.ts";
+import { bxctlCommand } from "./house.ts";
+
+export interface Proof {
+  readonly claim: string;
+  readonly isShown: boolean;
+  readonly evidence: string;
+}
+
+export interface Play {
+  readonly house: House;
+  readonly source: string;
+  /** A folder that the grants name, with `plan.txt` in it. */
+  readonly papers: string;
+  /** A file that exists and that no grant names. */
+  readonly forbidden: string;
+  readonly say: (line: string) => void;
+}
+
+interface Reply {
+  readonly session: string;
+  readonly kind: string;
+  readonly text: string;
+}
+
+interface ToolResult {
+  readonly tool: string;
+  readonly outcome: string;
+  readonly code: string | null;
+  readonly container: string | null;
+  readonly image: string | null;
+}
+
+const APPROVAL_MS = 60_000;
+
+/** Plays every step and returns what each has shown. Throws only when bxctl itself cannot run. */
+export async function playScript(play: Play): Promise<Proof[]> {
+  const proofs: Proof[] = [];
+  const hello = await chat(play, "hello");
+  proofs.push(proof("a message was answered", hello.kind === "reply", firstLine(hello.text)));
+  const told = await chat(play, "remember that the launch window moved to Thursday");
+  proofs.push(proof("a fact was noted", told.kind === "reply", firstLine(told.text)));
+  proofs.push(await showDenied(play));
+  proofs.push(await showApproved(play));
+  proofs.push(await showRecalled(play, told.session));
+  proofs.push(await showAudit(play));
+  return proofs;
+}
+
+function proof(claim: string, isShown: boolean, evidence: string): Proof {
+  return { claim, isShown, evidence };
+}
+
+function firstLine(text: string): string {
+  return text.split("\n")[0]?.slice(0, 120) ?? "";
+}
+
+async function showDenied(play: Play): Promise<Proof> {
+  const reply = await chat(play, `read ${play.forbidden}`);
+  const result = await lastResult(play, reply.session);
+  const isDenied = result?.outcome === "denied" && result.container === null;
+  return proof("a call without a grant was denied", isDenied, `${result?.tool}: ${result?.code}`);
+}
+
+async function showApproved(play: Play): Promise<Proof> {
+  const asked = chat(play, `read ${play.papers}/plan.txt`);
+  const isAnswered = await approveNext(play);
+  const reply = await asked;
+  const result = await lastResult(play, reply.session);
+  const isShown = isAnswered && result?.outcome === "done" && result.container !== null;
+  const evidence = `${result?.tool} in container ${result?.container} of image ${result?.image}`;
+  return proof("a call was approved and ran in a fresh container", isShown, evidence);
+}
+
+async function showRecalled(play: Play, toldIn: string): Promise<Proof> {
+  const reply = await chat(play, "what do you know about the launch window");
+  const isNew = reply.session !== toldIn;
+  const isShown = isNew && reply.text.includes("Thursday");
+  return proof(
+    "the fact was recalled in a new session",
+    isShown,
+    `${reply.session} knows Thursday`,
+  );
+}
+
+async function showAudit(play: Play): Promise<Proof> {
+  const ran = await play.house.bx(["audit", "verify", "--json"]);
+  const found = parseObject(ran);
+  const head = Object(found.head);
+  const evidence = `${found.records} records verified, head ${head.n}:${
+    String(head.hash).slice(0, 16)
+  }`;
+  return proof("the audit log is whole", ran.status === 0 && found.is_whole === true, evidence);
+}
+
+/** One message through `bxctl chat -m`, in a session of its own, shown as a person would see it. */
+async function chat(play: Play, text: string): Promise<Reply> {
+  play.say(`> ${text}`);
+  const ran = await play.house.bx(["chat", "-m", text, "--json"]);
+  const line = ran.out.trim().split("\n").at(-1) ?? "";
+  const value = parseObject({ ...ran, out: line });
+  const reply = {
+    session: String(value.session),
+    kind: String(value.kind ?? "error"),
+    text: String(value.text ?? ran.err),
+  };
+  for (const row of reply.text.trimEnd().split("\n")) play.say(`  ${row}`);
+  return reply;
+}
+
+/** Waits for the next question to the owner, shows it and approves it. */
+async function approveNext(play: Play): Promise<boolean> {
+  const until = performance.now() + APPROVAL_MS;
+  while (performance.now() < until) {
+    const items = parseObject(await play.house.bx(["approvals", "--json"])).approvals;
+    const first = Array.isArray(items) ? items[0] : undefined;
+    if (first !== undefined) {
+      const shown = parseObject(
+        await play.house.bx(["approvals", "show", String(first.approval), "--json"]),
+      );
+      for (const row of String(shown.text).split("\n")) play.say(`  | ${row}`);
+      play.say(`$ bxctl approve ${shown.code}`);
+      return (await play.house.bx(["approve", String(shown.code)])).status === 0;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return false;
+}
+
+async function lastResult(play: Play, session: string): Promise<ToolResult | undefined> {
+  const { records } = parseObject(await play.house.bx(["sessions", "show", session, "--json"]));
+  if (!Array.isArray(records)) return undefined;
+  return records.findLast((record) => record.kind === "tool_result");
+}
+
+function parseObject(ran: Ran): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(ran.out));
+  } catch {
+    // Not JSON: the command failed in a way of its own, which the caller's proof then shows.
+    return {};
+  }
+}
+
+/** The flags each role runs with, as `launch/serve ROLE --print` prints them. */
+export function roleFlags(source: string, home: string, role: string): string[] {
+  const { options } = bxctlCommand(home, source, []);
+  const ran = new Deno.Command("/bin/sh", {
+    ...options,
+    args: [`${source}/launch/serve`, role, "--print"],
+  }).outputSync();
+  const lines = new TextDecoder().decode(ran.stdout).trim().split("\n");
+  return lines.filter((line) => /^--(allow|deny)-/.test(line));
+}

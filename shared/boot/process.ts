@@ -1,0 +1,58 @@
+// The life of a daemon's process: boot, start, serve until told to stop, leave nothing behind.
+// Every daemon's main.ts is one call of `runRole`; this is the port through which they touch the
+// environment, the exit status and signals.
+import type { z } from "zod";
+import { messageOf, type Result } from "../results/result.ts";
+import { encodeUtf8 } from "../wire/codec.ts";
+import type { Role } from "../wire/sockets.ts";
+import { boot, type Booted } from "./boot.ts";
+
+/** A role that serves. */
+export interface Running {
+  /** Stops serving and closes what is open; the process exits after it. */
+  stop(): Promise<void>;
+}
+
+/** How long a stop may take before the process ends without it. */
+const STOP_MS = 8_000;
+
+/**
+ * Boots `role`, runs `start`, and ends the process on SIGTERM or SIGINT. A refusal to start and a
+ * thrown invariant are logged and end the process with status 1.
+ */
+export async function runRole<S extends z.ZodType>(
+  role: Role,
+  schema: S,
+  start: (booted: Booted<z.output<S>>) => Promise<Result<Running>> | Result<Running>,
+): Promise<void> {
+  const write = (text: string) => void Deno.stderr.writeSync(encodeUtf8(text));
+  const booted = boot(role, schema, Deno.env.get("BOXMAKER_HOME"), write);
+  if (!booted.ok) {
+    write(`${role}: ${booted.code}: ${booted.detail}\n`);
+    Deno.exit(1);
+  }
+  const { log, lock } = booted.value;
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    log.error(`an invariant broke: ${stackOf(event.reason)}`);
+    Deno.exit(1);
+  });
+  const running = await start(booted.value);
+  if (!running.ok) {
+    log.failure("cannot start", running);
+    Deno.exit(1);
+  }
+  let isStopping = false;
+  const stop = async () => {
+    if (isStopping) return;
+    isStopping = true;
+    setTimeout(() => Deno.exit(1), STOP_MS);
+    await running.value.stop();
+    lock.release();
+    Deno.exit(0);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, stop);
+}
+
+function stackOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.stack ?? messageOf(thrown) : messageOf(thrown);
+}
