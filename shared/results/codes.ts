@@ -286,6 +286,23 @@ export const ERRORS = {
     what: "A file with a secret can be read by others than the owner.",
     todo: "chmod 600 the file and give it to the user who owns the home folder.",
   },
+  "root-refused": {
+    what: "brokerd was started as the system's administrator, and containers would be too.",
+    todo: "Start it as an ordinary user.",
+  },
+  "audit-broken": {
+    what: "The audit log is not what it was: a record is missing, changed or replaced.",
+    todo: "Keep every file as it is, run bxctl audit verify, and compare with a backup.",
+  },
+  "grants-invalid": {
+    what:
+      "A grant file has a problem; it grants nothing, and its tool is denied until it is fixed.",
+    todo: "Run bxctl grants check and correct the line that it names.",
+  },
+  "session-refused": {
+    what: "A session was not opened: its job or workspace is not one that the owner has named.",
+    todo: "Look at the jobs folder, or register the run with bxctl, then try again.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;

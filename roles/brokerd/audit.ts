@@ -1,0 +1,250 @@
+// The audit log of the house: chained, one file a month, one writer.
+//
+// 1. A record is durable, and its head too, before anything it speaks of goes on.
+// 2. A log that does not bear out its head is never continued: `audit-broken`.
+// 3. Callers keep the heads they were shown; one that this log does not hold is an alarm.
+import type { Clock } from "../../shared/clock/clock.ts";
+import { isoTime } from "../../shared/clock/clock.ts";
+import type { Random } from "../../shared/clock/random.ts";
+import { FILE_START, readChain } from "../../shared/chain/chain_reader.ts";
+import type { Head } from "../../shared/chain/chain_record.ts";
+import { scanLog, verifySeries } from "../../shared/chain/chain_verify.ts";
+import type { Chain, Genesis } from "../../shared/chain/chain_writer.ts";
+import { openChain } from "../../shared/chain/chained_log.ts";
+import { readHead } from "../../shared/chain/head_file.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import { attempt, mustEnd } from "../../shared/disk/durable.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import { WIRE_VERSION } from "../../shared/wire/limits.ts";
+import {
+  AUDIT_DOMAIN,
+  type AuditRecord,
+  auditRecordOf,
+  type NewAuditRecord,
+} from "./audit_records.ts";
+
+const REMEMBERED_HEADS = 20_000;
+
+export type AuditPorts = {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Ends the process: nobody knows what is on the disk. Does not return in a running role. */
+  readonly fatal: (detail: string) => void;
+};
+
+export type Verified = {
+  readonly is_whole: boolean;
+  readonly records: number;
+  readonly files: number;
+  readonly head: Head | null;
+  readonly finding: string;
+};
+
+export interface Audit {
+  /** Appends durably, all or (but for a crash) none. A failure of the disk's sync ends the process. */
+  append(...records: readonly NewAuditRecord[]): Result<Head>;
+  head(): Head;
+  /** Whether this log holds that record. */
+  holds(witness: Head): boolean;
+  /** The last `count` lines as stored, oldest first. */
+  tail(count: number): Result<readonly string[]>;
+  /** Every record of every file, oldest first, until one is damaged. */
+  records(): Generator<AuditRecord>;
+  verify(against: Head | null, onProgress: Progress): Promise<Result<Verified>>;
+  /** Goes on in the file of the present month when it is another; call when nothing runs. */
+  rotateIfDue(): Result<null>;
+  close(): void;
+}
+
+type Progress = (records: number, bytes: number, totalBytes: number) => void;
+
+/** Opens the log in `folder` and passes what its newest file holds to `onRecord`, oldest first. */
+export function openAudit(
+  ports: AuditPorts,
+  folder: string,
+  onRecord: (record: AuditRecord) => void,
+): Result<Audit> {
+  const month = () => `${isoTime(ports.clock.nowUnixMs()).slice(0, 7)}.jsonl`;
+  const headPath = `${folder}/head.json`;
+  const headFile = readHead(ports.disk, headPath);
+  const files = auditFiles(ports.disk, folder);
+  if (!files.ok) return files;
+  if (!headFile.ok) return broken(headFile);
+  const path = `${folder}/${headFile.value?.file ?? files.value.at(-1) ?? month()}`;
+  const opened = openChain({
+    disk: ports.disk,
+    path,
+    headPath,
+    domain: AUDIT_DOMAIN,
+    genesis: genesis(ports),
+    repair: (finding) => ({
+      kind: "repair",
+      time: isoTime(ports.clock.nowUnixMs()),
+      found: finding.found,
+      extra_records: finding.extraRecords,
+      cut_bytes: finding.cutBytes,
+      cut_sha256: finding.cutSha256,
+    }),
+    check: "tail",
+  });
+  if (!opened.ok) return broken(opened);
+  const heads = new Map<number, string>();
+  for (const item of readChain(ports.disk, path, AUDIT_DOMAIN, FILE_START)) {
+    if (!item.ok) {
+      opened.value.chain.close();
+      return broken(item);
+    }
+    heads.set(item.value.n, item.value.hash);
+    const record = auditRecordOf(item.value.value);
+    if (record !== null) onRecord(record);
+  }
+  return ok(auditOf(ports, folder, opened.value.chain, heads, month));
+}
+
+function broken(failure: Err): Err {
+  return failure.code === "log-broken" ? err("audit-broken", failure.detail) : failure;
+}
+
+function genesis(ports: AuditPorts): Genesis {
+  return {
+    kind: "open",
+    time: isoTime(ports.clock.nowUnixMs()),
+    log: "audit",
+    role: "brokerd",
+    protocol: WIRE_VERSION,
+    nonce: ports.random.bytes(16).toHex(),
+  };
+}
+
+function auditFiles(disk: Disk, folder: string): Result<string[]> {
+  return attempt(() =>
+    disk.list(folder).map((entry) => entry.name)
+      .filter((name) => /^[0-9]{4}-[0-9]{2}\.jsonl$/.test(name))
+  );
+}
+
+function auditOf(
+  ports: AuditPorts,
+  folder: string,
+  first: Chain,
+  heads: Map<number, string>,
+  month: () => string,
+): Audit {
+  let chain = first;
+  const remember = (head: Head) => {
+    heads.set(head.n, head.hash);
+    if (heads.size > REMEMBERED_HEADS) {
+      const oldest = heads.keys().next();
+      if (oldest.done !== true) heads.delete(oldest.value);
+    }
+  };
+  const paths = () => {
+    const names = auditFiles(ports.disk, folder);
+    return names.ok ? names.value.map((name) => `${folder}/${name}`) : [];
+  };
+  const guarded = <T>(result: Result<T>): Result<T> => {
+    if (!result.ok && mustEnd(result)) ports.fatal(result.detail);
+    return result;
+  };
+  return {
+    append(...records) {
+      const time = isoTime(ports.clock.nowUnixMs());
+      let last: Result<Head> = ok(chain.head());
+      const timed = records.map(({ kind, ...fields }) => ({ kind, time, ...fields }));
+      last = guarded(chain.appendAll(timed));
+      if (last.ok) remember(last.value);
+      return last;
+    },
+    head: () => chain.head(),
+    holds(witness) {
+      const known = heads.get(witness.n);
+      if (known !== undefined) return known === witness.hash;
+      if (witness.n > chain.head().n) return false;
+      return paths().some((path) => {
+        const o = { from: FILE_START, sealedBelow: Infinity, watch: witness.n };
+        const scan = scanLog(ports.disk, path, AUDIT_DOMAIN, o);
+        return scan.ok && scan.value.watched === witness.hash;
+      });
+    },
+    tail: (count) => tailOf(ports.disk, paths(), count),
+    *records() {
+      for (const path of paths()) {
+        for (const item of readChain(ports.disk, path, AUDIT_DOMAIN)) {
+          const record = item.ok ? auditRecordOf(item.value.value) : null;
+          if (record !== null) yield record;
+        }
+      }
+    },
+    verify: (against, onProgress) => verifyAll(ports, paths(), chain.head(), against, onProgress),
+    rotateIfDue() {
+      if (chain.file() === month()) return ok(null);
+      // A clock that was set back does not open an older file again.
+      if (month() < chain.file()) return ok(null);
+      const rotated = guarded(chain.rotate(`${folder}/${month()}`, genesis(ports)));
+      if (!rotated.ok) return rotated;
+      chain = rotated.value;
+      remember(chain.head());
+      return ok(null);
+    },
+    close: () => chain.close(),
+  };
+}
+
+function tailOf(disk: Disk, paths: readonly string[], count: number): Result<readonly string[]> {
+  let lines: string[] = [];
+  for (const path of paths.toReversed()) {
+    const own: string[] = [];
+    for (const item of readChain(disk, path, AUDIT_DOMAIN)) {
+      if (!item.ok) return item;
+      own.push(item.value.line);
+      if (own.length > count * 2) own.splice(0, count);
+    }
+    lines = [...own, ...lines].slice(-count);
+    if (lines.length >= count) break;
+  }
+  return ok(lines);
+}
+
+/** Verifies file by file with a pause between, so that sockets stay served. */
+async function verifyAll(
+  ports: AuditPorts,
+  paths: readonly string[],
+  head: Head,
+  against: Head | null,
+  onProgress: Progress,
+): Promise<Result<Verified>> {
+  const sizes = attempt(() => paths.map((path) => ports.disk.stat(path).size));
+  if (!sizes.ok) return sizes;
+  const total = sizes.value.reduce((sum, size) => sum + size, 0);
+  let records = 0;
+  let bytes = 0;
+  let holdsWitness = against === null;
+  for (const path of paths) {
+    for (const item of readChain(ports.disk, path, AUDIT_DOMAIN)) {
+      if (!item.ok) {
+        const finding = item.detail.slice(0, 1_000);
+        return ok({ is_whole: false, records, files: paths.length, head: null, finding });
+      }
+      const { n, hash } = item.value;
+      if (against !== null && n === against.n) holdsWitness = hash === against.hash;
+      records++;
+      if (records % 4_096 === 0) {
+        onProgress(records, bytes + item.value.end, total);
+        await ports.clock.sleep(0);
+      }
+    }
+    bytes += sizes.value[paths.indexOf(path)] ?? 0;
+  }
+  onProgress(records, total, total);
+  const series = verifySeries(ports.disk, paths, AUDIT_DOMAIN, { head, depth: "sealed" });
+  if (!series.ok) return series;
+  const { verdict, files } = series.value;
+  const finding = verdict !== null
+    ? `${verdict.file} is damaged (${verdict.name}): ${verdict.detail}`
+    : holdsWitness
+    ? "The log is whole"
+    : `The log is whole but does not hold the head ${against?.n}:${against?.hash}`;
+  const isWhole = verdict === null && holdsWitness;
+  return ok({ is_whole: isWhole, records, files, head, finding: finding.slice(0, 1_000) });
+}

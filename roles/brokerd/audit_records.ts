@@ -1,0 +1,148 @@
+// What the audit log says, one schema a kind. The chain adds `v`, `n` and `prev` to each.
+import { z } from "zod";
+import { ApprovalId, CallId, SessionId, Sha256, TurnId } from "../../shared/ids/ids.ts";
+import { Label } from "../../shared/labels/label.ts";
+import { AuditHead } from "../../shared/wire/parts.ts";
+
+export const AUDIT_DOMAIN = "audit";
+
+const text = z.string();
+const time = z.string().max(32);
+const grant = z.strictObject({ name: text, sha256: text }).nullable();
+
+export const SessionRecord = z.strictObject({
+  kind: z.literal("session"),
+  time,
+  session: SessionId,
+  as: z.enum(["main", "chat", "job", "run"]),
+  job: text.nullable(),
+  workspace: text.nullable(),
+  label: Label,
+});
+
+export const RaiseRecord = z.strictObject({
+  kind: z.literal("raise"),
+  time,
+  session: SessionId,
+  label: Label,
+  why: text,
+});
+
+/** What was ruled on one call, denials included. `args` is JSON text as it came. */
+export const DecisionRecord = z.strictObject({
+  kind: z.literal("decision"),
+  time,
+  session: text,
+  turn: TurnId,
+  call: CallId,
+  tool: text,
+  args: text,
+  verdict: z.enum(["auto", "ask", "deny"]),
+  code: text.nullable(),
+  grant,
+  label: Label.nullable(),
+  plan: Sha256.nullable(),
+  tool_sha256: Sha256.nullable(),
+  catalog: Sha256.nullable(),
+});
+
+export const ApprovalRecord = z.strictObject({
+  kind: z.literal("approval"),
+  time,
+  approval: ApprovalId,
+  session: SessionId,
+  call: CallId,
+  event: z.enum(["asked", "approved", "denied", "expired", "withdrawn", "folded", "throttled"]),
+  via: z.enum(["owner", "gateway", "clock", "caller", "broker"]),
+  plan: Sha256,
+});
+
+export const StartRecord = z.strictObject({
+  kind: z.literal("start"),
+  time,
+  session: SessionId,
+  turn: TurnId,
+  call: CallId,
+  tool: text,
+  where: text,
+  plan: Sha256,
+  image: text.nullable(),
+  approval: ApprovalId.nullable(),
+});
+
+export const ResultRecord = z.strictObject({
+  kind: z.literal("result"),
+  time,
+  session: SessionId,
+  call: CallId,
+  outcome: z.enum(["done", "failed", "unknown"]),
+  code: text.nullable(),
+  label: Label,
+  session_label: Label,
+  bytes: z.int().min(0),
+  sha256: Sha256,
+  is_cut: z.boolean(),
+  container: text.nullable(),
+});
+
+export const GrantsRecord = z.strictObject({
+  kind: z.literal("grants"),
+  time,
+  files: z.array(z.strictObject({ file: text, sha256: Sha256 })),
+  built_in: z.array(z.strictObject({ name: text, sha256: Sha256 })),
+  problems: z.int().min(0),
+});
+
+export const StopRecord = z.strictObject({
+  kind: z.literal("stop"),
+  time,
+  via: z.enum(["owner", "gateway", "broker"]),
+  why: text,
+  ended: z.int().min(0),
+});
+
+export const ResumeRecord = z.strictObject({ kind: z.literal("resume"), time });
+
+/** A request that no row of the table allows, or that was not as its schema says. */
+export const RefusedRecord = z.strictObject({
+  kind: z.literal("refused"),
+  time,
+  socket: text,
+  what: text,
+});
+
+/** A head that a caller was shown once and that this log does not hold. */
+export const AlarmRecord = z.strictObject({
+  kind: z.literal("alarm"),
+  time,
+  code: text,
+  detail: text,
+  witness: AuditHead.nullable(),
+});
+
+export const AuditRecord = z.discriminatedUnion("kind", [
+  SessionRecord,
+  RaiseRecord,
+  DecisionRecord,
+  ApprovalRecord,
+  StartRecord,
+  ResultRecord,
+  GrantsRecord,
+  StopRecord,
+  ResumeRecord,
+  RefusedRecord,
+  AlarmRecord,
+]);
+export type AuditRecord = z.output<typeof AuditRecord>;
+
+type Untimed<R> = R extends unknown ? Omit<R, "time"> : never;
+/** A record as it is handed to the log, which sets the time. */
+export type NewAuditRecord = Untimed<AuditRecord>;
+
+/** The record in a stored value, or null when it is of the log's own making (`open`, `repair`). */
+export function auditRecordOf(value: unknown): AuditRecord | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { v: _v, n: _n, prev: _prev, ...fields } = { v: 0, n: 0, prev: "", ...value };
+  const parsed = AuditRecord.safeParse(fields);
+  return parsed.success ? parsed.data : null;
+}

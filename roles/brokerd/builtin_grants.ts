@@ -1,0 +1,47 @@
+// The policy of the built-in tools: constants that no file can change. What protects memory is that
+// memoryd decides by the session's label, which brokerd sends with every call.
+import { sha256Hex } from "../../shared/tool/digest.ts";
+import { encodeCanonical } from "../../shared/wire/codec.ts";
+import { type AllowGrant, type GrantFile, grantOf } from "./grant_schema.ts";
+import { isBuiltInName, PLACES } from "./builtin_tools.ts";
+
+type Policy = Exclude<GrantFile, { mode: "deny" }>;
+
+/** Trusted by itself: the label of what comes back is the one that memoryd gives it. */
+function policy(tool: keyof typeof PLACES, more: Partial<Policy>): Policy {
+  return {
+    tool,
+    mode: "auto",
+    write: false,
+    max_taint: "secret",
+    when_untrusted: "same",
+    result_class: "public",
+    untrusted: false,
+    approver: "any",
+    limits: { calls_per_turn: 10_000, calls_per_day: 1_000_000 },
+    ...more,
+  };
+}
+
+/** The built-in grants under the owner's setting of `identity_writes`. */
+export function builtInGrants(identityWrites: "auto" | "ask"): readonly AllowGrant[] {
+  const memory = identityWrites === "auto" ? { memory: policy("memory", {}) } : {
+    "memory-ask": policy("memory", { mode: "ask" }),
+    "memory-note": policy("memory", { patterns: { action: ["note"] } }),
+  };
+  const constants = {
+    clock: policy("clock", {}),
+    find_tool: policy("find_tool", {}),
+    ...memory,
+    read_result: policy("read_result", {}),
+    recall: policy("recall", {}),
+  };
+  return Object.entries(constants).map(([name, file]) => {
+    const grant = grantOf(`built-in ${name}`, sha256Hex(encodeCanonical(file)), file, []);
+    if (grant.mode === "deny" || !isBuiltInName(grant.tool)) throw new TypeError("Not a policy");
+    return grant;
+  });
+}
+
+/** The tools that only built-in grants govern. */
+export const BUILT_IN_NAMES: ReadonlySet<string> = new Set(Object.keys(PLACES));

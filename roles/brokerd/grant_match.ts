@@ -1,0 +1,211 @@
+// Rules on one question: may this tool be called with these arguments in this session? Pure.
+//
+// 1. Denial is what is left when nothing else holds.
+// 2. A `deny` looks at constraints alone, never at labels or expiry, and matches when any value of the
+//    call falls under it, or a folder that the call would open holds something under it.
+// 3. An allowing grant counts only when every one of its constraints holds for every value.
+// 4. A higher label, or a problem file, never widens the verdict.
+import { classWithin, type Label } from "../../shared/labels/label.ts";
+import { globMatches } from "./glob.ts";
+import { type AllowGrant, canonicalOrigin, type DenyGrant, type Grant } from "./grant_schema.ts";
+import { MISS_ORDER, type Reason } from "./reasons.ts";
+
+/** A path that a call names. All are absolute; links are resolved as far as the path exists. */
+export type NamedPath = {
+  readonly argument: string;
+  /** As the caller wrote it. */
+  readonly asked: string;
+  /** What the argument leads to. */
+  readonly target: string;
+  /** What the call's container would be given: the target, or the folder of a new file. */
+  readonly opened: string;
+  readonly opensFolder: boolean;
+  readonly write: boolean;
+};
+
+export type JsonObject = { readonly [key: string]: unknown };
+
+export type Question = {
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly paths: readonly NamedPath[];
+  /** Whether the tool speaks to anything outside its container. */
+  readonly network: boolean;
+  readonly job: string | null;
+  readonly label: Label;
+  readonly nowUnixMs: number;
+  readonly isStopped: boolean;
+  /** Calls of this tool that were let through before, in this turn and on this day. */
+  readonly used: { readonly turn: number; readonly day: number };
+};
+
+/** The grants in force. A tool with a problem file, or every tool, may use built-in grants only. */
+export type GrantSet = {
+  readonly grants: readonly Grant[];
+  readonly blockedTools: ReadonlySet<string>;
+  readonly isAllBlocked: boolean;
+  readonly defaultLimits: { readonly calls_per_turn: number; readonly calls_per_day: number };
+};
+
+/** What one grant said. */
+export type Finding = { readonly grant: string; readonly said: "auto" | "ask" | "deny" | Reason };
+
+export type Verdict =
+  | {
+    readonly verdict: "auto" | "ask";
+    readonly grant: AllowGrant;
+    readonly findings: readonly Finding[];
+  }
+  | {
+    readonly verdict: "deny";
+    readonly code: Reason;
+    /** The grant that denied, when one did. */
+    readonly grant: Grant | null;
+    readonly findings: readonly Finding[];
+  };
+
+/** The verdict on `question`; `isBuiltIn` names the tools whose grants no file can touch. */
+export function evaluate(
+  set: GrantSet,
+  question: Question,
+  isBuiltIn: ReadonlySet<string>,
+): Verdict {
+  const deny = (code: Reason, grant: Grant | null, findings: readonly Finding[]): Verdict => ({
+    verdict: "deny",
+    code,
+    grant,
+    findings,
+  });
+  if (question.isStopped) return deny("stopped", null, []);
+  const isBlocked = set.isAllBlocked || set.blockedTools.has(question.tool);
+  if (isBlocked && !isBuiltIn.has(question.tool)) return deny("grants_invalid", null, []);
+  const findings: Finding[] = [];
+  const allowing: { grant: AllowGrant; said: "auto" | "ask" }[] = [];
+  let nearest: Reason = "no_grant";
+  let denying: Grant | null = null;
+  for (const grant of set.grants) {
+    if (grant.tool !== question.tool) continue;
+    if (grant.mode === "deny") {
+      if (!denies(grant, question)) continue;
+      denying ??= grant;
+      findings.push({ grant: grant.name, said: "deny" });
+      continue;
+    }
+    const said = judge(grant, question, set.defaultLimits);
+    findings.push({ grant: grant.name, said });
+    if (said === "auto" || said === "ask") allowing.push({ grant, said });
+    else if (MISS_ORDER.indexOf(said) > MISS_ORDER.indexOf(nearest)) nearest = said;
+  }
+  if (denying !== null) return deny("denied_by_grant", denying, findings);
+  const best = allowing.find((one) => one.said === "auto") ?? allowing[0];
+  if (best === undefined) return deny(nearest, null, findings);
+  return { verdict: best.said, grant: best.grant, findings };
+}
+
+function judge(
+  grant: AllowGrant,
+  question: Question,
+  defaults: GrantSet["defaultLimits"],
+): "auto" | "ask" | Reason {
+  if (grant.expiresUnixMs !== null && grant.expiresUnixMs <= question.nowUnixMs) return "expired";
+  if (grant.jobs !== null && (question.job === null || !grant.jobs.includes(question.job))) {
+    return "no_grant";
+  }
+  const path = question.paths.map((one) => pathMiss(grant, one)).find((miss) => miss !== null);
+  if (path !== undefined) return path;
+  if (!hostsHold(grant, question)) return "host_not_granted";
+  if (!patternsHold(grant, question) || !commandsHold(grant, question)) return "pattern_mismatch";
+  if (!classWithin(question.label.class, grant.maxTaint)) return "taint_exceeds";
+  if (question.label.untrusted && grant.whenUntrusted === "deny") return "untrusted_session";
+  const perTurn = grant.limits.calls_per_turn ?? defaults.calls_per_turn;
+  const perDay = grant.limits.calls_per_day ?? defaults.calls_per_day;
+  if (question.used.turn >= perTurn || question.used.day >= perDay) return "limit_reached";
+  return question.label.untrusted && grant.whenUntrusted === "ask" ? "ask" : grant.mode;
+}
+
+/** Whether `inner` is `outer` or lies below it; both absolute. */
+export function covers(outer: string, inner: string): boolean {
+  return inner === outer || inner.startsWith(outer === "/" ? "/" : `${outer}/`);
+}
+
+function pathMiss(grant: AllowGrant, path: NamedPath): Reason | null {
+  const isCovered = grant.realPaths.some((real) =>
+    covers(real, path.opened) && covers(real, path.target)
+  );
+  if (!isCovered) return "path_outside";
+  return path.write && !grant.write ? "path_read_only" : null;
+}
+
+function hostsHold(grant: AllowGrant, question: Question): boolean {
+  if (!question.network) return true;
+  return grant.hosts.length > 0 &&
+    originsIn(question.args).every((origin) => grant.hosts.includes(origin));
+}
+
+function patternsHold(grant: AllowGrant, question: Question): boolean {
+  return Object.entries(grant.patterns ?? {}).every(([argument, globs]) => {
+    const texts = textsOf(question.args[argument]);
+    return texts.length > 0 && texts.every((text) => globs.some((glob) => globMatches(glob, text)));
+  });
+}
+
+/** A command is an array, matched element by element; text is never split into one. */
+function commandsHold(grant: AllowGrant, question: Question): boolean {
+  if (grant.commands === null) return !hasCommand(question.args);
+  return grant.commands.some((command) => commandMatches(command, question.args));
+}
+
+function hasCommand(args: JsonObject): boolean {
+  return args.argv !== undefined;
+}
+
+function commandMatches(command: readonly string[], args: JsonObject): boolean {
+  const argv = args.argv;
+  if (!Array.isArray(argv) || argv.length !== command.length) return false;
+  return command.every((glob, i) => {
+    const word: unknown = argv[i];
+    return typeof word === "string" && globMatches(glob, word);
+  });
+}
+
+function denies(grant: DenyGrant, question: Question): boolean {
+  if (grant.jobs !== null && (question.job === null || !grant.jobs.includes(question.job))) {
+    return false;
+  }
+  const isBare = grant.paths.length === 0 && grant.hosts.length === 0 &&
+    grant.patterns === null && grant.commands === null;
+  return isBare || denyPathHit(grant, question) || denyTextHit(grant, question);
+}
+
+function denyPathHit(grant: DenyGrant, question: Question): boolean {
+  const forbidden = [...grant.paths, ...grant.realPaths];
+  return question.paths.some((path) =>
+    forbidden.some((denied) =>
+      [path.asked, path.target, path.opened].some((text) => covers(denied, text)) ||
+      (path.opensFolder && covers(path.opened, denied))
+    )
+  );
+}
+
+function denyTextHit(grant: DenyGrant, question: Question): boolean {
+  if (originsIn(question.args).some((origin) => grant.hosts.includes(origin))) return true;
+  const patterns = Object.entries(grant.patterns ?? {});
+  const isMatch = patterns.some(([argument, globs]) =>
+    textsOf(question.args[argument]).some((text) => globs.some((glob) => globMatches(glob, text)))
+  );
+  return isMatch || (grant.commands ?? []).some((one) => commandMatches(one, question.args));
+}
+
+/** The texts a pattern is held against: a text, each entry of a list, a number or a flag as JSON. */
+function textsOf(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value === "number" || typeof value === "boolean") return [String(value)];
+  if (Array.isArray(value)) return value.flatMap(textsOf);
+  if (typeof value === "object" && value !== null) return Object.values(value).flatMap(textsOf);
+  return [];
+}
+
+/** The origin of every argument that is an http or https URL. */
+function originsIn(args: JsonObject): string[] {
+  return Object.values(args).flatMap(textsOf).map(canonicalOrigin).filter((one) => one !== null);
+}

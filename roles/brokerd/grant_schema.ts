@@ -1,0 +1,154 @@
+// A grant as the owner writes it and as brokerd uses it. The file's schema is strict; what it leaves
+// out is nothing, never everything, and an empty list is refused rather than guessed at.
+import { z } from "zod";
+import { Sha256, ToolName } from "../../shared/ids/ids.ts";
+import { DataClass } from "../../shared/labels/label.ts";
+import { AbsolutePath } from "../../shared/config/fields.ts";
+import { globProblem } from "./glob.ts";
+
+const Glob = z.string().max(1_000).refine(
+  (text) => globProblem(text) === null,
+  "write \\\\ for \\",
+);
+const Globs = z.array(Glob).min(1).max(64);
+
+/** `https://name:port` or `http://name:port`, lower case, the port written out. */
+export const Origin = z.string().max(300).regex(
+  /^https?:\/\/(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\]):[1-9][0-9]{0,4}$/,
+  "write https://name:port in lower case",
+).refine((text) => canonicalOrigin(text) === text, "write the address in its canonical form");
+
+/** The origin of an http or https URL with its port written out, or null. */
+export function canonicalOrigin(text: string): string | null {
+  if (!/^https?:/i.test(text) || !URL.canParse(text)) return null;
+  const url = new URL(text);
+  if (url.hostname === "" || url.hostname.endsWith(".")) return null;
+  const port = url.port !== "" ? url.port : url.protocol === "https:" ? "443" : "80";
+  return `${url.protocol}//${url.hostname}:${port}`;
+}
+
+/** A TOML date-time with an offset, as milliseconds since 1970. */
+const Expiry = z.custom<Date>((value) => value instanceof Date && !hasNoOffset(value), {
+  message: "write a date and time with an offset, for example 2027-01-31T12:00:00Z",
+}).transform((date) => date.getTime()).pipe(z.int());
+
+/** The TOML reader marks dates, times and date-times without an offset. */
+function hasNoOffset(value: Date): boolean {
+  const isLocal: unknown = Reflect.get(value, "isLocal");
+  return typeof isLocal === "function" && Reflect.apply(isLocal, value, []) === true;
+}
+
+export const GrantLimits = z.strictObject({
+  timeout_s: z.int().min(1).max(3_600),
+  output_bytes: z.int().min(1).max(67_108_864),
+  memory_mb: z.int().min(32).max(4_096),
+  pids: z.int().min(16).max(512),
+  calls_per_turn: z.int().min(1).max(10_000),
+  calls_per_day: z.int().min(1).max(1_000_000),
+}).partial();
+export type GrantLimits = z.output<typeof GrantLimits>;
+
+const Constraints = {
+  tool: ToolName,
+  paths: z.array(AbsolutePath).min(1).max(64).optional(),
+  hosts: z.array(Origin).min(1).max(32).optional(),
+  patterns: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,31}$/), Globs)
+    .refine((table) => Object.keys(table).length > 0, "name an argument, or leave it out")
+    .optional(),
+  commands: z.array(Globs).min(1).max(64).optional(),
+  jobs: z.array(z.string().regex(/^[a-z][a-z0-9_]{0,31}$/)).min(1).max(64).optional(),
+};
+
+const Allowing = {
+  ...Constraints,
+  write: z.boolean().default(false),
+  max_taint: DataClass,
+  when_untrusted: z.enum(["same", "ask", "deny"]).default("ask"),
+  result_class: DataClass,
+  untrusted: z.boolean().default(true),
+  expires: Expiry.optional(),
+  secret: z.strictObject({
+    name: z.string().regex(/^[a-z][a-z0-9_]{0,31}$/),
+    as: z.string().regex(/^(?:stdin|header:[A-Za-z][A-Za-z0-9-]{0,63})$/),
+  }).optional(),
+  approver: z.enum(["any", "local"]).default("any"),
+  image: Sha256.optional(),
+  limits: GrantLimits.default({}),
+};
+
+/** The content of one file in `grants/`. */
+export const GrantFile = z.discriminatedUnion("mode", [
+  z.strictObject({ mode: z.literal("auto"), ...Allowing }),
+  z.strictObject({ mode: z.literal("ask"), ...Allowing }),
+  z.strictObject({ mode: z.literal("deny"), ...Constraints }),
+]);
+export type GrantFile = z.output<typeof GrantFile>;
+
+type Named = {
+  /** File name, or `built-in NAME`. */
+  readonly name: string;
+  /** SHA-256 of the file's bytes or of the constant. */
+  readonly sha256: string;
+  readonly tool: string;
+  /** As written; for an allowing grant `realPaths` are what is compared. */
+  readonly paths: readonly string[];
+  /** With every link resolved, as far as the path exists. */
+  readonly realPaths: readonly string[];
+  readonly hosts: readonly string[];
+  readonly patterns: Readonly<Record<string, readonly string[]>> | null;
+  readonly commands: readonly (readonly string[])[] | null;
+  readonly jobs: readonly string[] | null;
+};
+
+export type DenyGrant = Named & { readonly mode: "deny" };
+
+export type AllowGrant = Named & {
+  readonly mode: "auto" | "ask";
+  readonly write: boolean;
+  readonly maxTaint: DataClass;
+  readonly whenUntrusted: "same" | "ask" | "deny";
+  readonly resultClass: DataClass;
+  readonly untrusted: boolean;
+  readonly expiresUnixMs: number | null;
+  readonly secret: { readonly name: string; readonly as: string } | null;
+  readonly approver: "any" | "local";
+  readonly image: string | null;
+  readonly limits: GrantLimits;
+};
+
+export type Grant = DenyGrant | AllowGrant;
+
+/** A grant in use, from the content of a file and the real paths of what it names. */
+export function grantOf(
+  name: string,
+  sha256: string,
+  file: GrantFile,
+  realPaths: readonly string[],
+): Grant {
+  const named = {
+    name,
+    sha256,
+    tool: file.tool,
+    paths: file.paths ?? [],
+    realPaths,
+    hosts: file.hosts ?? [],
+    patterns: file.patterns ?? null,
+    commands: file.commands ?? null,
+    jobs: file.jobs ?? null,
+  };
+  if (file.mode === "deny") return { ...named, mode: "deny" };
+  return {
+    ...named,
+    mode: file.mode,
+    write: file.write,
+    maxTaint: file.max_taint,
+    whenUntrusted: file.when_untrusted,
+    resultClass: file.result_class,
+    untrusted: file.untrusted,
+    expiresUnixMs: file.expires ?? null,
+    secret: file.secret ?? null,
+    approver: file.approver,
+    image: file.image ?? null,
+    limits: file.limits,
+  };
+}
