@@ -118,6 +118,27 @@ export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): Result
   return attempt(() => viaTemporary(disk, path, bytes, (from) => disk.rename(from, path)));
 }
 
+/**
+ * As `replaceFile`, but asks `mayReplace` when the new bytes are durable, right before they take the
+ * name; a no leaves everything as it was.
+ */
+export function replaceFileIf(
+  disk: Disk,
+  path: string,
+  bytes: Uint8Array,
+  mayReplace: () => boolean,
+): Result<"replaced" | "kept"> {
+  return attempt(() => {
+    let outcome: "replaced" | "kept" = "kept";
+    viaTemporary(disk, path, bytes, (from) => {
+      if (!mayReplace()) return disk.unlink(from);
+      disk.rename(from, path);
+      outcome = "replaced";
+    });
+    return outcome;
+  });
+}
+
 /** Makes a file that must not exist yet; fails with `file-exists` and leaves the other untouched. */
 export function createExclusive(disk: Disk, path: string, bytes: Uint8Array): Result<void> {
   return attempt(() =>
@@ -166,7 +187,9 @@ function makeFolderChain(disk: Disk, path: string): void {
       inFolder(disk, path, () => disk.mkdir(path));
       return;
     }
-    if (disk.lstat(path).kind === "folder") return;
+    // A role may have been given a folder but not the one above it, so `denied` can mean it is there.
+    const mayBeThere = thrown.kind === "already_exists" || thrown.kind === "denied";
+    if (mayBeThere && disk.lstat(path).kind === "folder") return;
     throw thrown;
   }
 }

@@ -5,7 +5,7 @@
 // 2. What is not synced is a list of pending changes. After a power cut any subset of them may have
 //    reached the disk, a write may have reached it up to any byte, and a name may be old or new:
 //    `afterCrash` lists those disks. File and folder are synced apart, as POSIX says.
-// It is for tests; no role imports it.
+// It is for tests; no role imports it. Links count as one, and chance comes from the seed alone.
 import {
   type Disk,
   DiskError,
@@ -41,6 +41,8 @@ type State = {
   /** Content that a crash keeps, by inode; `Inode.bytes` is what readers see. */
   synced: Map<Inode, Uint8Array>;
   pending: Change[];
+  /** Changes that a failed sync has given up on; no later one makes them durable. */
+  lost: Set<Change>;
   calls: number;
   crashed: boolean;
   nextId: number;
@@ -71,6 +73,7 @@ export function faultyDisk(folders: readonly string[], fault: Fault | null = nul
     durable: new Map(),
     synced: new Map(),
     pending: [],
+    lost: new Set(),
     calls: 0,
     crashed: false,
     nextId: 1,
@@ -140,12 +143,19 @@ function applyData(content: Uint8Array, change: Change): Uint8Array {
   return change.on === "data" ? patched(content, change.at, change.bytes) : content;
 }
 
-function settle(state: State, isDone: (change: Change) => boolean): void {
-  for (const change of state.pending.filter(isDone)) {
+function settle(state: State, isMeant: (change: Change) => boolean): void {
+  const meant = state.pending.filter((change) => isMeant(change) && !state.lost.has(change));
+  try {
+    strike(state, "other");
+  } catch (thrown) {
+    for (const change of meant) state.lost.add(change);
+    throw thrown;
+  }
+  for (const change of meant) {
     if (change.on === "names") applyNames(state.durable, change.set);
     else state.synced.set(change.inode, applyData(syncedBytes(state, change.inode), change));
   }
-  state.pending = state.pending.filter((change) => !isDone(change));
+  state.pending = state.pending.filter((change) => !meant.includes(change));
 }
 
 function syncedBytes(state: State, inode: Inode): Uint8Array {
@@ -232,10 +242,7 @@ function fileOf(state: State, inode: Inode, mode: OpenMode): DiskFile {
       state.pending.push({ on: "size", inode, size });
       inode.bytes = resized(inode.bytes, size);
     },
-    sync: () => {
-      strike(state, "other");
-      settle(state, (change) => change.on !== "names" && change.inode === inode);
-    },
+    sync: () => settle(state, (change) => change.on !== "names" && change.inode === inode),
     stat: () => {
       strike(state, "other");
       return factsOf(inode);
@@ -258,10 +265,7 @@ function openFolder(state: State, path: string): DiskFolder {
   strike(state, "other");
   if (find(state, path).kind !== "folder") throw new DiskError("io", `${path} is no folder`);
   return {
-    sync: () => {
-      strike(state, "other");
-      settle(state, (change) => change.on === "names" && change.folder === path);
-    },
+    sync: () => settle(state, (change) => change.on === "names" && change.folder === path),
     close: () => {},
   };
 }
