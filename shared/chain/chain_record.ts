@@ -8,7 +8,7 @@
 import { createHash, hash } from "node:crypto";
 import type { DiskFile } from "../disk/disk.ts";
 import { readBytes } from "../disk/durable.ts";
-import { err, ok, type Result } from "../results/result.ts";
+import { type Err, err, ok, type Result } from "../results/result.ts";
 import { canonicalText, encodeUtf8, parseCanonicalText } from "../wire/codec.ts";
 
 /** The longest line, in bytes without its line feed. */
@@ -64,9 +64,10 @@ export function damage(name: DamageName, atRecord: number, offset: number, detai
 }
 
 /** The failure a damaged log is reported with; the caller may map the code to its own. */
-export function damageErr(path: string, found: Damage) {
+export function damageErr(path: string, found: Damage): Err & { readonly damage: Damage } {
   const where = found.atRecord < 0 ? "" : ` at record ${found.atRecord}, byte ${found.offset}`;
-  return err("log-broken", `${path} is damaged (${found.name})${where}: ${found.detail}`);
+  const detail = `${path} is damaged (${found.name})${where}: ${found.detail}`;
+  return { ...err("log-broken", detail), damage: found };
 }
 
 /** Hash of a line (without line feed) in its domain, 64 lower-case hexadecimal digits. */

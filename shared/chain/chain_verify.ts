@@ -29,6 +29,10 @@ function sealed(depth: Depth): number {
   return depth === "sealed" ? Infinity : 0;
 }
 
+function placeOf({ n, hash, start, end }: Place): Place {
+  return { n, hash, start, end };
+}
+
 function previousOf(value: unknown): Scan["previous"] {
   if (!isObject(value) || !isObject(value.previous)) return null;
   const { file, n, hash } = value.previous;
@@ -67,7 +71,7 @@ export function scanLog(
           last = item.record;
         }
       }
-      return { ...scan, records, last };
+      return { ...scan, records, last: last === null ? null : placeOf(last) };
     } finally {
       file.close();
     }
@@ -140,13 +144,17 @@ export function verifySeries(
     report = {
       records: report.records + scan.value.records,
       files: report.files + 1,
-      last: scan.value.last ?? report.last,
+      last: headOf(scan.value.last) ?? report.last,
       verdict: found === null ? null : { ...found, file: before },
     };
     if (found !== null) return ok(report);
   }
   const found = o.head === null ? null : againstHead(report.last, watched, o.head);
   return ok({ ...report, verdict: found === null ? null : { ...found, file: before ?? "" } });
+}
+
+function headOf(place: Place | null): Head | null {
+  return place === null ? null : { n: place.n, hash: place.hash };
 }
 
 /** Whether a file follows the one before it in the series. */

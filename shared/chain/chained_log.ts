@@ -68,7 +68,7 @@ export function openChain(o: ChainOptions): OpenResult {
   const size = fileSize(o.disk, o.path);
   if (!size.ok) return size;
   const misplaced = placeProblem(o, head.value, size.value);
-  if (misplaced !== null) return refuse(o.path, misplaced);
+  if (misplaced !== null) return damageErr(o.path, misplaced);
   if (head.value === null && (size.value ?? 0) === 0) {
     const chain = beginChain(o, { n: 0, prev: NO_PREVIOUS }, o.genesis);
     const finding = { found: "new", extraRecords: 0, cutBytes: 0, cutSha256: "" } as const;
@@ -77,11 +77,7 @@ export function openChain(o: ChainOptions): OpenResult {
   const scan = scanFor(o, head.value);
   if (!scan.ok) return scan;
   const broken = refusalOf(o, head.value, scan.value);
-  return broken === null ? mend(o, head.value, scan.value) : refuse(o.path, broken);
-}
-
-function refuse(path: string, found: Damage): OpenResult {
-  return { ...damageErr(path, found), damage: found };
+  return broken === null ? mend(o, head.value, scan.value) : damageErr(o.path, broken);
 }
 
 /** The file's size, null when there is none. */
