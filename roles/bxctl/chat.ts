@@ -6,7 +6,7 @@
 // 3. Leaving loses nothing: the turn goes on, and its reply waits in the outbox.
 import { MessageId, SessionId, type TurnId, ulid } from "../../shared/ids/ids.ts";
 import { assertNever, type Err, err, ok, type Result } from "../../shared/results/result.ts";
-import { canonicalText, encodeUtf8 } from "../../shared/wire/codec.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { APPROVAL_ANSWER, APPROVAL_SHOW, STOP } from "../../shared/wire/broker_owner.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import {
@@ -28,6 +28,7 @@ import {
   EXIT_OK,
   fail,
   parseWords,
+  printJson,
 } from "./context.ts";
 import { type LoopEvent, watchLoop } from "./loop_events.ts";
 
@@ -230,7 +231,7 @@ async function onItem(chat: Chat, item: Item): Promise<Result<null>> {
   const got = await askText(context, "owner-loop/admin", OUTBOX_FETCH, { n: item.n });
   // Acknowledged by another bxctl in between: it was shown there.
   if (!got.ok) return got.code === "not-found" ? ok(null) : got;
-  if (context.wantsJson) context.terminal.out(`${canonicalText(itemJson(item, got.value.text))}\n`);
+  if (context.wantsJson) printJson(context, itemJson(item, got.value.text));
   else if (item.kind === "reply") screen.reply(got.value.text);
   else screen.block(`${item.code ?? "notice"}: ${got.value.text}`);
   if (isOurs && item.turn !== null) chat.open.delete(item.turn);

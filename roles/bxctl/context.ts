@@ -4,6 +4,7 @@ import type { Clock } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
 import { type Err, err, messageOf, ok, type Result } from "../../shared/results/result.ts";
+import { escapeJson } from "../../shared/text/escape.ts";
 import { canonicalText, decodeUtf8 } from "../../shared/wire/codec.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import { call, type CallOptions } from "../../shared/wire/dial.ts";
@@ -66,7 +67,7 @@ export function fail(context: Context, failure: Err): number {
   const { what, todo } = ERRORS[failure.code];
   if (context.wantsJson) {
     const error = { code: failure.code, what, detail: failure.detail, todo };
-    context.terminal.out(`${canonicalText({ error })}\n`);
+    printJson(context, { error });
   } else {
     const head = tint(context.terminal, "red", failure.code);
     context.terminal.err(`${head}: ${what}\n  ${shown(failure.detail)}\n  ${todo}\n`);
@@ -74,9 +75,15 @@ export function fail(context: Context, failure: Err): number {
   return failure.code === "usage" ? EXIT_USAGE : EXIT_FAILED;
 }
 
+/** Prints a value as one line of JSON that is safe on a terminal too. */
+export function printJson(context: Context, value: unknown): void {
+  context.terminal.out(`${escapeJson(canonicalText(value))}\n`);
+}
+
 /** Prints a listing: its JSON as one line, or the text that `render` makes. */
 export function print(context: Context, value: unknown, render: () => string): number {
-  context.terminal.out(context.wantsJson ? `${canonicalText(value)}\n` : render());
+  if (context.wantsJson) printJson(context, value);
+  else context.terminal.out(render());
   return EXIT_OK;
 }
 

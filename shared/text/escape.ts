@@ -31,6 +31,14 @@ export function escapeProse(text: string): string {
 
 const PROSE = ["\n", "\t", "\\", "\u200d", "\ufe0f"];
 
+/** JSON text with every unusual character inside its strings written as `\\uXXXX`: the same value. */
+export function escapeJson(json: string): string {
+  return json.replace(new RegExp(UNUSUAL.source, "gu"), (char) => {
+    const units = Array.from({ length: char.length }, (_, i) => char.charCodeAt(i));
+    return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
+  });
+}
+
 /** Whether a text has none of the characters that are shown escaped, the backslash aside. */
 export function isPlainText(text: string): boolean {
   return !UNUSUAL.test(text);

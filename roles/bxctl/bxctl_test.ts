@@ -1,0 +1,246 @@
+// Guards: "stored text is escaped before it touches a terminal; every listing has --json with one
+// error shape; colour only on a terminal; errors say what happened and what to do".
+import { match, ok as isTrue, strictEqual } from "node:assert";
+import { err, ok } from "../../shared/results/result.ts";
+import { ApprovalId, CallId, SessionId } from "../../shared/ids/ids.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import {
+  APPROVAL_ANSWER,
+  APPROVAL_SHOW,
+  APPROVALS_LIST,
+  AUDIT_TAIL,
+  AUDIT_VERIFY,
+  GRANTS_CHECK,
+} from "../../shared/wire/broker_owner.ts";
+import { PROMPT_BILL, SESSIONS_LIST } from "../../shared/wire/loop.ts";
+import { OWNER_RECALL } from "../../shared/wire/memory.ts";
+import type { ApprovalSummary } from "../../shared/wire/parts.ts";
+import { isPlainText } from "../../shared/text/escape.ts";
+import { on } from "../../shared/wire/listen.ts";
+import { fakeTerminal, ownerRig } from "../../tests/doubles/house/owner_rig.ts";
+import { COMMANDS } from "./commands.ts";
+
+const ULID = "01JZZZZZZZZZZZZZZZZZZZZZZZ";
+const EVIL = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u0000\r\nforged line";
+const session = SessionId.parse(`chat-${ULID}`);
+const hash = "a".repeat(64);
+
+const summary: ApprovalSummary = {
+  approval: ApprovalId.parse(`a-${ULID}`),
+  session,
+  call: CallId.parse(`c-${ULID}`),
+  tool: "read_file",
+  state: "pending",
+  created_unix_ms: 0,
+  expires_unix_ms: 4_000_000_000_000,
+  approver: "any",
+};
+
+/** No byte that a terminal would obey. */
+function isHarmless(text: string): boolean {
+  return isPlainText(text.replaceAll("\n", ""));
+}
+
+Deno.test("recall, grants and audit escape hostile text before it touches the terminal", async () => {
+  await using rig = await ownerRig();
+  await rig.serve("owner-memory/admin", [on(OWNER_RECALL, () =>
+    ok({
+      kind: "recalled",
+      body: {
+        hits: [{
+          tag: "memory-tainted",
+          source: "session x",
+          time_unix_ms: 0,
+          who: EVIL.slice(0, 20),
+          class: "private",
+          untrusted: true,
+          snippet: EVIL,
+        }],
+      },
+    }))]);
+  await rig.serve("owner-broker/admin", [
+    on(GRANTS_CHECK, () =>
+      ok({
+        kind: "grants",
+        body: {
+          items: [{
+            name: EVIL,
+            is_built_in: false,
+            sha256: null,
+            tool: null,
+            mode: null,
+            max_taint: null,
+            expires_unix_ms: null,
+            problems: [EVIL],
+          }],
+        },
+      })),
+    on(AUDIT_TAIL, async (_body, io) => {
+      const record = { v: 1, n: 0, prev: hash, time: "t", kind: "decision", why: EVIL };
+      await io.chunk(encodeUtf8(`${JSON.stringify(record)}\nnot json ${EVIL}\n`));
+      return ok({ kind: "audit_tail_end", body: { head: { n: 0, hash }, lines: 2 } });
+    }),
+  ]);
+  for (const words of [["recall", "x"], ["grants", "list"], ["audit", "tail"]]) {
+    const ran = await rig.run(words);
+    isTrue(isHarmless(ran.out) && isHarmless(ran.err), words.join(" "));
+    match(ran.out, /u\{1b\}/);
+    const json = await rig.run([...words, "--json"]);
+    isTrue(isHarmless(json.out), `${words.join(" ")} --json`);
+    JSON.parse(json.out);
+  }
+});
+
+Deno.test("every command fails with one JSON shape, and with a sentence and advice as text", async () => {
+  await using rig = await ownerRig();
+  const words = [
+    ["approvals"],
+    ["approve", "x"],
+    ["stop"],
+    ["resume"],
+    ["audit", "tail"],
+    ["audit", "verify"],
+    ["grants", "check"],
+    ["recall", "x"],
+    ["reindex"],
+    ["sessions", "list"],
+    ["prompt"],
+  ];
+  for (const command of words) {
+    const ran = await rig.run([...command, "--json"]);
+    strictEqual(ran.status, 1, command.join(" "));
+    const { error } = JSON.parse(ran.out);
+    strictEqual(error.code, "peer-down");
+    isTrue(error.what.length > 0 && error.todo.length > 0 && error.detail.length > 0);
+    const text = await rig.run(command);
+    match(text.err, /^peer-down: /);
+    strictEqual(text.out, "");
+  }
+});
+
+Deno.test("a wrong word, option or number is a usage error with status 2", async () => {
+  await using rig = await ownerRig();
+  const wrong = [
+    ["nonsense"],
+    ["__proto__"],
+    ["approvals", "--bad"],
+    ["approve"],
+    ["audit"],
+    ["audit", "tail", "-n", "0"],
+    ["audit", "verify", "--against", "1:zz"],
+    ["grants", "explain", "../x"],
+    ["sessions", "show", "../../etc"],
+    ["chat", "--session", "chat-../x", "-m", "a"],
+    ["chat", "--json"],
+    ["recall"],
+  ];
+  for (const words of wrong) {
+    strictEqual((await rig.run(words)).status, 2, words.join(" "));
+  }
+  strictEqual((await rig.run([])).status, 2);
+  for (const name of Object.keys(COMMANDS)) {
+    const help = await rig.run([name, "--help"]);
+    strictEqual(help.status, 0);
+    match(help.out, new RegExp(`usage: bxctl ${name}`));
+  }
+});
+
+Deno.test("status names each role that is down and fails, also when one hangs", async () => {
+  await using rig = await ownerRig();
+  await Deno.mkdir(`${rig.home}/run/owner-loop`, { recursive: true });
+  const silent = Deno.listen({ transport: "unix", path: `${rig.home}/run/owner-loop/admin.sock` });
+  const ran = await rig.run(["status"]);
+  silent.close();
+  strictEqual(ran.status, 1);
+  for (const role of ["gatewayd", "loopd", "inferproxy", "brokerd", "egressd", "memoryd"]) {
+    match(ran.out, new RegExp(`^${role} +DOWN`, "m"));
+  }
+  const json = JSON.parse((await rig.run(["status", "--json"])).out);
+  strictEqual(json.is_healthy, false);
+  strictEqual(json.roles.length, 6);
+});
+
+Deno.test("colour goes to a terminal that wants it and nowhere else", async () => {
+  await using rig = await ownerRig();
+  const plain = await rig.run(["approvals"]);
+  const coloured = await rig.run(["approvals"], fakeTerminal(true, true));
+  isTrue(!plain.err.includes("\x1b["));
+  isTrue(coloured.err.includes("\x1b[31m"));
+});
+
+Deno.test("approvals are listed, shown in full, and answered with their outcome", async () => {
+  await using rig = await ownerRig();
+  const answers: string[] = [];
+  await rig.serve("owner-broker/admin", [
+    on(APPROVALS_LIST, () => ok({ kind: "approvals", body: { items: [summary] } })),
+    on(APPROVAL_SHOW, async (_body, io) => {
+      await io.chunk(encodeUtf8("read_file\npath \\u{202e}x\\\\y\ncode k7m2"));
+      return ok({ kind: "approval", body: { summary, code: "k7m2" } });
+    }),
+    on(APPROVAL_ANSWER, (body) => {
+      answers.push(`${body.answer} ${body.code}`);
+      const outcome = body.code === "k7m2" ? "approved" : "unknown";
+      return ok({
+        kind: "approval_answered",
+        body: { outcome, approval: null, tool: null },
+      });
+    }),
+  ]);
+  match((await rig.run(["approvals"])).out, /a-01J.*read_file/);
+  const shown = await rig.run(["approvals", "show", summary.approval]);
+  // The rendering is escaped by its maker; escaping it again would show the owner other bytes.
+  strictEqual(shown.out, "read_file\npath \\u{202e}x\\\\y\ncode k7m2\n");
+  strictEqual((await rig.run(["approve", "k7m2"])).status, 0);
+  strictEqual((await rig.run(["approve", "zzzz"])).status, 1);
+  strictEqual((await rig.run(["deny", "k7m2"])).status, 1);
+  strictEqual(answers.join(), "approve k7m2,approve zzzz,deny k7m2");
+});
+
+Deno.test("audit verify fails with a log that is not whole, and shows its progress", async () => {
+  await using rig = await ownerRig();
+  const verified = (is_whole: boolean) => ({
+    is_whole,
+    records: 3,
+    files: 1,
+    head: { n: 2, hash },
+    finding: is_whole ? "nothing to report" : "record 2 was changed",
+  });
+  for (const isWhole of [true, false]) {
+    await rig.serve("owner-broker/admin", [on(AUDIT_VERIFY, async (_body, io) => {
+      const body = { records: 1, bytes: 50, total_bytes: 100 };
+      await io.event({ kind: "verify_progress", body });
+      return ok({ kind: "audit_verified", body: verified(isWhole) });
+    })]);
+    const ran = await rig.run(["audit", "verify"], fakeTerminal(true));
+    strictEqual(ran.status, isWhole ? 0 : 1);
+    match(ran.err, /verifying: 50 %/);
+    match(ran.out, isWhole ? /^whole: 3 records/ : /^NOT WHOLE: 3 records/);
+  }
+});
+
+Deno.test("prompt prints its bill, sessions list an empty past, and refusals keep their code", async () => {
+  await using rig = await ownerRig();
+  await rig.serve("owner-loop/admin", [
+    on(PROMPT_BILL, () =>
+      ok({
+        kind: "prompt_bill",
+        body: {
+          lines: [{ part: "system.md", tokens: 120 }, { part: "tools", tokens: 300 }],
+          total: 420,
+          budget: 3_000,
+          counted_by: "server",
+        },
+      })),
+    on(
+      SESSIONS_LIST,
+      (body) =>
+        body.limit === 7
+          ? err("not-found", "No such page")
+          : ok({ kind: "sessions", body: { items: [] } }),
+    ),
+  ]);
+  match((await rig.run(["prompt"])).out, /420 {2}in all, of 3000 allowed \(counted by/);
+  match((await rig.run(["sessions", "list"])).out, /No session yet/);
+  strictEqual(JSON.parse((await rig.run(["sessions", "list", "--json"])).out).sessions.length, 0);
+  match((await rig.run(["sessions", "list", "-n", "7"])).err, /^not-found: .*\n {2}No such page\n/);
+});
