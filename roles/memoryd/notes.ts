@@ -3,9 +3,11 @@
 // 1. A head line starts with `§ `. A body line that starts with `§` or a backslash gets a backslash
 //    in front, so no text can be mistaken for a head, and the escape can be undone.
 // 2. A note ends with a blank line. What stands before the first head, or under a head that does not
-//    parse, has no label and is therefore never shown.
+//    parse, has no label and is therefore never shown. The same goes for lines that are not UTF-8:
+//    a power cut may leave one, and it must not take others with it.
 import { DataClass, type Label } from "../../shared/labels/label.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
+import { decodeUtf8 } from "../../shared/wire/codec.ts";
 import type { EditableFile } from "./entries.ts";
 
 export type Note = {
@@ -19,7 +21,7 @@ export type Note = {
   readonly text: string;
 };
 
-/** A note where it stands: `number` counts heads from 1, offsets are in UTF-16 units. */
+/** A note where it stands: `number` counts heads from 1, offsets are in bytes. */
 export type PlacedNote = {
   readonly note: Note;
   readonly number: number;
@@ -69,16 +71,17 @@ export type ParsedNotes = {
   readonly unlabelled: number;
 };
 
-/** The notes of a text that starts at a head or at the file's start, after `before` heads. */
-export function parseNotes(text: string, before = 0): ParsedNotes {
+/** The notes of bytes that start at a head or at the file's start, after `before` heads. */
+export function parseNotes(bytes: Uint8Array, before = 0): ParsedNotes {
   const notes: PlacedNote[] = [];
-  const starts = headStarts(text);
-  const preface = text.slice(0, starts[0] ?? text.length);
-  let unlabelled = preface.trim() === "" ? 0 : 1;
+  const starts = headStarts(bytes);
+  const preface = readableLines(bytes.subarray(0, starts[0] ?? bytes.length));
+  let unlabelled = preface.left + (preface.lines.join("").trim() === "" ? 0 : 1);
   starts.forEach((start, i) => {
-    const end = starts[i + 1] ?? text.length;
-    const [line = "", ...body] = text.slice(start, end).split("\n");
+    const end = starts[i + 1] ?? bytes.length;
+    const { lines: [line = "", ...body], left } = readableLines(bytes.subarray(start, end));
     const head = headOf(line);
+    unlabelled += left;
     if (head === null) unlabelled++;
     else {
       notes.push({ note: { ...head, text: bodyOf(body) }, number: before + i + 1, start, end });
@@ -87,16 +90,38 @@ export function parseNotes(text: string, before = 0): ParsedNotes {
   return { notes, heads: before + starts.length, unlabelled };
 }
 
-/** Places of lines that start with `§`; a line ends at a line feed and nothing else. */
-function headStarts(text: string): number[] {
-  const starts = text.startsWith("§") ? [0] : [];
-  for (let at = text.indexOf("\n§"); at >= 0; at = text.indexOf("\n§", at + 1)) starts.push(at + 1);
+/** The lines that are UTF-8, and the number of those left out. */
+function readableLines(bytes: Uint8Array): { lines: string[]; left: number } {
+  const whole = decodeUtf8(bytes);
+  if (whole.ok) return { lines: whole.value.split("\n"), left: 0 };
+  const lines: string[] = [];
+  let left = 0;
+  for (let from = 0; from <= bytes.length;) {
+    const to = bytes.indexOf(LINE_FEED, from);
+    const line = decodeUtf8(bytes.subarray(from, to < 0 ? bytes.length : to));
+    if (line.ok) lines.push(line.value);
+    else left++;
+    if (to < 0) break;
+    from = to + 1;
+  }
+  return { lines, left };
+}
+
+const LINE_FEED = 10;
+
+/** Places of lines that start with `§` (C2 A7); a line ends at a line feed and nothing else. */
+function headStarts(bytes: Uint8Array): number[] {
+  const starts: number[] = [];
+  for (let at = 0; at >= 0 && at < bytes.length;) {
+    if (bytes[at] === 0xc2 && bytes[at + 1] === 0xa7) starts.push(at);
+    const next = bytes.indexOf(LINE_FEED, at);
+    at = next < 0 ? next : next + 1;
+  }
   return starts;
 }
 
+/** A note's text is stored tidied, so blank lines at the end are the form's, not the text's. */
 function bodyOf(lines: readonly string[]): string {
-  // The two last pieces are the end of the body's last line and the closing blank line.
-  const body = lines.slice(0, lines.at(-1) === "" ? -1 : undefined);
-  if (body.at(-1) === "" && body.length > 1) body.pop();
-  return body.map((line) => line.startsWith("\\") ? line.slice(1) : line).join("\n");
+  const body = lines.map((line) => line.startsWith("\\") ? line.slice(1) : line);
+  return body.join("\n").replace(/\n+$/, "");
 }

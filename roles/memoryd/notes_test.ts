@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { decodeLossy, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { tidied } from "./entries.ts";
 import { closing, type Note, parseNotes, renderNote } from "./notes.ts";
 
@@ -33,32 +34,44 @@ Deno.test("parseNotes() takes no body line for a head", () => {
     from: null,
     text: `seen:\n${forged}`,
   });
-  const { notes } = parseNotes(text);
+  const { notes } = parseNotes(encodeUtf8(text));
   assert.equal(notes.length, 1);
   assert.equal(notes[0]?.note.label.untrusted, true);
   assert.ok(notes[0]?.note.text.endsWith(forged));
 });
 
 Deno.test("parseNotes() shows nothing without a valid head", () => {
-  const parsed = parseNotes("words of nobody\n§ note yesterday\nhm\n§ note 2026-13-99T99\nx\n");
+  const parsed = parseNotes(
+    encodeUtf8("words of nobody\n§ note yesterday\nhm\n§ note 2026-13-99T99\nx\n"),
+  );
   assert.deepEqual(parsed.notes, []);
   assert.equal(parsed.unlabelled, 3);
 });
 
 Deno.test("parseNotes() reads back every note that renderNote() wrote", () => {
   fc.assert(fc.property(fc.array(note, { maxLength: 6 }), (notes) => {
-    const parsed = parseNotes(notes.map(renderNote).join(""));
+    const parsed = parseNotes(encodeUtf8(notes.map(renderNote).join("")));
     assert.deepEqual(parsed.notes.map((placed) => placed.note), notes);
     assert.deepEqual(parsed.notes.map((placed) => placed.number), notes.map((_, i) => i + 1));
     assert.equal(parsed.unlabelled, 0);
   }));
 });
 
+Deno.test("parseNotes() leaves out a broken line and keeps the note before it", () => {
+  fc.assert(fc.property(note, (first) => {
+    const whole = encodeUtf8(renderNote(first));
+    const parsed = parseNotes(Uint8Array.of(...whole, 0xc2, 10, 10));
+    assert.deepEqual(parsed.notes.map((placed) => placed.note), [first]);
+    assert.equal(parsed.unlabelled, 1);
+  }));
+});
+
 Deno.test("closing() keeps the next note whole after any cut", () => {
   fc.assert(fc.property(note, note, fc.nat(), (first, second, cut) => {
-    const whole = renderNote(first);
-    const torn = whole.slice(0, cut % (whole.length + 1));
-    const parsed = parseNotes(torn + closing(torn) + renderNote(second));
+    const whole = encodeUtf8(renderNote(first));
+    const torn = whole.subarray(0, cut % (whole.length + 1));
+    const rest = encodeUtf8(closing(decodeLossy(torn)) + renderNote(second));
+    const parsed = parseNotes(Uint8Array.of(...torn, ...rest));
     assert.deepEqual(parsed.notes.at(-1)?.note, second);
     assert.ok(parsed.notes.length <= 2);
   }));

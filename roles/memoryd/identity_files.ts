@@ -1,0 +1,55 @@
+// Reads the identity files, whole or not at all. A file that is not UTF-8, is over its limit or
+// cannot be read is refused by name and place; its bytes are never changed.
+import type { Disk } from "../../shared/disk/disk.ts";
+import { readWhole } from "../../shared/disk/durable.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { decodeLossy, decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
+import { characters, grouped, type IdentityFile, LIMITS } from "./entries.ts";
+
+/** Far above what any limit allows in bytes; a longer file is over its limit for certain. */
+const MAX_BYTES = 65_536;
+
+/** The text of one identity file. Fails with `memory-unavailable`, naming file and offset. */
+export function readIdentity(disk: Disk, folder: string, file: IdentityFile): Result<string> {
+  const name = `${file}.md`;
+  const bytes = readWhole(disk, `${folder}/${name}`, MAX_BYTES);
+  if (!bytes.ok) return err("memory-unavailable", `Cannot read ${name}: ${bytes.detail}`);
+  const text = decodeUtf8(bytes.value);
+  if (!text.ok) {
+    const offset = firstBadByte(bytes.value);
+    return err("memory-unavailable", `${name} is not UTF-8 at byte ${offset}`);
+  }
+  const size = characters(text.value);
+  if (size <= LIMITS[file]) return text;
+  const kept = [...text.value].slice(0, LIMITS[file]).join("");
+  return err(
+    "memory-unavailable",
+    `${name} has ${grouped(size)} of ${grouped(LIMITS[file])} characters: ` +
+      `over its limit from byte ${encodeUtf8(kept).length}`,
+  );
+}
+
+/** Offset of the first byte that is not UTF-8; the length when all are. */
+export function firstBadByte(bytes: Uint8Array): number {
+  let offset = 0;
+  for (const char of decodeLossy(bytes)) {
+    const own = encodeUtf8(char);
+    if (!own.every((byte, i) => byte === bytes[offset + i])) return offset;
+    offset += own.length;
+  }
+  return offset;
+}
+
+/** All three, or the first refusal. */
+export function readAllIdentity(
+  disk: Disk,
+  folder: string,
+): Result<Readonly<Record<IdentityFile, string>>> {
+  const soul = readIdentity(disk, folder, "soul");
+  if (!soul.ok) return soul;
+  const memory = readIdentity(disk, folder, "memory");
+  if (!memory.ok) return memory;
+  const user = readIdentity(disk, folder, "user");
+  if (!user.ok) return user;
+  return ok({ soul: soul.value, memory: memory.value, user: user.value });
+}

@@ -1,0 +1,116 @@
+// The journal of memory: `edits/YYYY-MM.jsonl`, chained, one line for every change of a file.
+//
+// 1. A file is changed first, its line is written after; each line carries the state of all files, so
+//    a change without a line shows as a difference to the last line's state.
+// 2. A new month goes on in a new file of the same chain. A clock that steps back starts none.
+import { z } from "zod";
+import { isoTime } from "../../shared/clock/clock.ts";
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { Random } from "../../shared/clock/random.ts";
+import { openChain } from "../../shared/chain/chained_log.ts";
+import { readChain } from "../../shared/chain/chain_reader.ts";
+import type { Fields } from "../../shared/chain/chain_record.ts";
+import type { Chain, Genesis } from "../../shared/chain/chain_writer.ts";
+import { readHead } from "../../shared/chain/head_file.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import { Sha256 } from "../../shared/ids/ids.ts";
+import { ok, type Result } from "../../shared/results/result.ts";
+import { toBase64 } from "../../shared/wire/codec.ts";
+
+export const JOURNAL_DOMAIN = "memory";
+
+/** What the files held after a line: hashes of the editable ones, the size of notes.md in bytes. */
+export const FilesState = z.strictObject({
+  memory: Sha256.nullable(),
+  user: Sha256.nullable(),
+  notes: z.int().min(0),
+});
+export type FilesState = z.output<typeof FilesState>;
+
+export interface Journal {
+  /** The state after the last line. */
+  state(): FilesState;
+  /** Appends a line durably. `state` is what the files hold now. */
+  append(line: Fields, state: FilesState): Result<void>;
+  close(): void;
+}
+
+export type JournalPlace = {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The existing folder `edits/`. */
+  readonly folder: string;
+};
+
+/** `2026-11` for a wall time. */
+export function monthOf(unixMs: number): string {
+  return isoTime(unixMs).slice(0, 7);
+}
+
+/**
+ * Opens the journal, or begins it with `found`, the state the files are in. A torn last line is cut
+ * and said so; any other damage is refused with `log-broken`.
+ */
+export function openJournal(at: JournalPlace, found: FilesState): Result<Journal> {
+  const headPath = `${at.folder}/head.json`;
+  const head = readHead(at.disk, headPath);
+  if (!head.ok) return head;
+  const path = `${at.folder}/${head.value?.file ?? `${monthOf(at.clock.nowUnixMs())}.jsonl`}`;
+  const before = lastState(at.disk, path);
+  const opened = openChain({
+    disk: at.disk,
+    path,
+    headPath,
+    domain: JOURNAL_DOMAIN,
+    genesis: genesis(at, found),
+    repair: (finding) => ({ kind: "repaired", time_unix_ms: at.clock.nowUnixMs(), ...finding }),
+    check: "full",
+  });
+  if (!opened.ok) return opened;
+  return ok(journalOf(at, opened.value.chain, before ?? found));
+}
+
+/** The state in the last line that has one; damage is left to the opening of the chain to name. */
+function lastState(disk: Disk, path: string): FilesState | null {
+  let state: FilesState | null = null;
+  for (const record of readChain(disk, path, JOURNAL_DOMAIN)) {
+    if (!record.ok) return state;
+    const parsed = z.object({ state: FilesState }).safeParse(record.value.value);
+    if (parsed.success) state = parsed.data.state;
+  }
+  return state;
+}
+
+function genesis(at: JournalPlace, state: FilesState): Genesis {
+  return {
+    kind: "open",
+    time_unix_ms: at.clock.nowUnixMs(),
+    log: "memory edits",
+    role: "memoryd",
+    protocol: 1,
+    nonce: toBase64(at.random.bytes(16)),
+    state,
+  };
+}
+
+function journalOf(at: JournalPlace, first: Chain, opened: FilesState): Journal {
+  let chain = first;
+  let current = opened;
+  return {
+    state: () => current,
+    append: (line, state) => {
+      const file = `${monthOf(at.clock.nowUnixMs())}.jsonl`;
+      if (file > chain.file()) {
+        const rotated = chain.rotate(`${at.folder}/${file}`, genesis(at, current));
+        if (!rotated.ok) return rotated;
+        chain = rotated.value;
+      }
+      const appended = chain.append({ ...line, state });
+      if (!appended.ok) return appended;
+      current = state;
+      return ok(undefined);
+    },
+    close: () => chain.close(),
+  };
+}

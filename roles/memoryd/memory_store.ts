@@ -1,0 +1,277 @@
+// The memory files and everything that changes them. All calls are synchronous, so one change is
+// over before the next begins.
+//
+// 1. Order of an edit: what leaves goes to notes.md, the file is replaced if it is still what the
+//    edit was made for, the journal line is written. A crash in between loses nothing: it leaves a
+//    difference to the journal, which the next start (or change) journals as found.
+// 2. A change whose journal line cannot be written fails with `disk-failed`: the process must end.
+// 3. Bytes that cannot be read as they should be are never overwritten.
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { Random } from "../../shared/clock/random.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import {
+  attempt,
+  createExclusive,
+  createIdempotent,
+  makeFolders,
+  openAppender,
+  readBytes,
+  readWhole,
+  replaceFileIf,
+} from "../../shared/disk/durable.ts";
+import { hashBytes } from "../../shared/chain/chain_record.ts";
+import type { CallId, SessionId } from "../../shared/ids/ids.ts";
+import type { Label } from "../../shared/labels/label.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import {
+  canonicalText,
+  decodeLossy,
+  encodeCanonical,
+  encodeUtf8,
+} from "../../shared/wire/codec.ts";
+import { type Block, renderBlock } from "./block.ts";
+import { applyEdit, type Edit, type Edited } from "./edits.ts";
+import { type EditableFile, entriesOf, IDENTITY_FILES, textOf } from "./entries.ts";
+import { readAllIdentity, readIdentity } from "./identity_files.ts";
+import { type FilesState, type Journal, monthOf, openJournal } from "./journal.ts";
+import { closing, type Note, renderNote } from "./notes.ts";
+
+/** Where a change comes from. */
+export type Origin = {
+  readonly session: SessionId;
+  readonly call: CallId;
+  readonly label: Label;
+};
+
+export interface MemoryStore {
+  /** The block as the files are now; `memory-unavailable` when one of them is not in order. */
+  block(): Result<Block>;
+  /** The text of an editable file as it is now. */
+  current(file: EditableFile): Result<string>;
+  /** Makes an edit; the file's new text. Fails with the codes of `applyEdit` or `memory-changed`. */
+  edit(edit: Edit, origin: Origin): Result<string>;
+  /** Checks an edit against the files as they are and queues it for the owner's review. */
+  stage(edit: Edit, origin: Origin): Result<void>;
+  /** Appends a note, which the caller has checked. */
+  note(text: string, origin: Origin): Result<void>;
+  /** Appends one line to the log of recalls. */
+  logRecall(line: Readonly<Record<string, unknown>>): Result<void>;
+  close(): void;
+}
+
+export type StorePlace = {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The existing folder `memory/`. */
+  readonly folder: string;
+};
+
+/**
+ * Makes what is missing (`starter` becomes the first soul.md), opens the journal and journals what
+ * changed without it. Nothing that exists is overwritten. Fails as the disk and the journal do.
+ */
+export function openStore(at: StorePlace, starter: string): Result<MemoryStore> {
+  const made = makeMissing(at, starter);
+  if (!made.ok) return made;
+  const closed = appendNotes(at, []);
+  if (!closed.ok) return closed;
+  const state = stateOf(at);
+  if (!state.ok) return state;
+  const journal = openJournal({ ...at, folder: `${at.folder}/edits` }, state.value);
+  if (!journal.ok) return journal;
+  const found = journalFound(at, journal.value);
+  if (found.ok) return ok(storeOf(at, journal.value));
+  journal.value.close();
+  return found;
+}
+
+function makeMissing(at: StorePlace, starter: string): Result<void> {
+  for (const name of ["edits", "recalls", "staged"]) {
+    const made = makeFolders(at.disk, `${at.folder}/${name}`);
+    if (!made.ok) return made;
+  }
+  for (const name of [...IDENTITY_FILES, "notes"]) {
+    const text = name === "soul" ? starter : "";
+    const made = createExclusive(at.disk, `${at.folder}/${name}.md`, encodeUtf8(text));
+    if (!made.ok && made.code !== "file-exists") return made;
+  }
+  return ok(undefined);
+}
+
+/** What the files hold now; a file that cannot be read at all counts as absent. */
+function stateOf(at: StorePlace): Result<FilesState> {
+  const hash = (file: EditableFile) => {
+    const bytes = readWhole(at.disk, `${at.folder}/${file}.md`, 16_777_216);
+    return bytes.ok ? hashBytes(bytes.value) : null;
+  };
+  const notes = attempt(() => at.disk.stat(`${at.folder}/notes.md`).size);
+  if (!notes.ok && notes.code !== "file-missing") return notes;
+  return ok({ memory: hash("memory"), user: hash("user"), notes: notes.ok ? notes.value : 0 });
+}
+
+/** Journals every difference between the files and the journal's last line: whose it is, is unknown. */
+function journalFound(at: StorePlace, journal: Journal): Result<void> {
+  const now = stateOf(at);
+  if (!now.ok) return now;
+  const before = journal.state();
+  const time = { time_unix_ms: at.clock.nowUnixMs() };
+  for (const file of ["memory", "user"] as const) {
+    if (now.value[file] === before[file]) continue;
+    const text = readIdentity(at.disk, at.folder, file);
+    const line = { kind: "found", ...time, file, after: text.ok ? text.value : null };
+    const said = journal.append(line, { ...journal.state(), [file]: now.value[file] });
+    if (!said.ok) return said;
+  }
+  if (now.value.notes === before.notes) return ok(undefined);
+  const line = { kind: "found", ...time, file: "notes", bytes: now.value.notes - before.notes };
+  return journal.append(line, now.value);
+}
+
+/** The last `length` bytes of a file as text, empty when there is none. */
+function tailOf(disk: Disk, path: string, length: number): Result<string> {
+  const tail = attempt(() => {
+    const file = disk.open(path, "read");
+    try {
+      file.seek(Math.max(0, file.stat().size - length));
+      return decodeLossy(readBytes(file, length));
+    } finally {
+      file.close();
+    }
+  });
+  return !tail.ok && tail.code === "file-missing" ? ok("") : tail;
+}
+
+/** Appends to a file, made when absent, after what `closes` its tail; the file's new size. */
+function appendText(
+  disk: Disk,
+  path: string,
+  text: string,
+  closes: (tail: string) => string,
+): Result<number> {
+  const tail = tailOf(disk, path, 2);
+  if (!tail.ok) return tail;
+  const bytes = encodeUtf8(closes(tail.value) + text);
+  const appender = openAppender(disk, path);
+  if (!appender.ok) return appender;
+  try {
+    const appended = bytes.length === 0 ? ok(undefined) : appender.value.append(bytes);
+    return appended.ok ? ok(appender.value.size()) : appended;
+  } finally {
+    appender.value.close();
+  }
+}
+
+/** Appends notes, and before them what ends a text that was cut short; the file's new size. */
+function appendNotes(at: StorePlace, notes: readonly Note[]): Result<number> {
+  return appendText(at.disk, `${at.folder}/notes.md`, notes.map(renderNote).join(""), closing);
+}
+
+function storeOf(at: StorePlace, journal: Journal): MemoryStore {
+  const head = (origin: Origin) => ({
+    time_unix_ms: at.clock.nowUnixMs(),
+    session: origin.session,
+    call: origin.call,
+    label: origin.label,
+  });
+  const noteOf = (origin: Origin, more: Pick<Note, "kind" | "from" | "text">): Note => ({
+    timeUnixMs: at.clock.nowUnixMs(),
+    session: origin.session,
+    label: origin.label,
+    ...more,
+  });
+  const judged = (edit: Edit): Result<Edited & { readonly before: string }> => {
+    const before = readIdentity(at.disk, at.folder, edit.file);
+    if (!before.ok) return before;
+    const edited = applyEdit(edit, entriesOf(before.value));
+    return edited.ok ? ok({ ...edited.value, before: before.value }) : edited;
+  };
+  const leave = (edited: Edited, from: EditableFile, origin: Origin): Result<void> => {
+    if (edited.leaving.length === 0) return ok(undefined);
+    const notes = edited.leaving.map((one) => noteOf(origin, { ...one, from }));
+    const size = appendNotes(at, notes);
+    if (!size.ok) return size;
+    const line = { kind: "left", ...head(origin), file: from, entries: edited.leaving };
+    return journalled(journal.append(line, { ...journal.state(), notes: size.value }));
+  };
+  return {
+    block: () => {
+      const texts = readAllIdentity(at.disk, at.folder);
+      return texts.ok ? ok(renderBlock(texts.value)) : texts;
+    },
+    current: (file) => readIdentity(at.disk, at.folder, file),
+    edit: (edit, origin) => {
+      const edited = judged(edit);
+      if (!edited.ok) return edited;
+      const found = journalFound(at, journal);
+      if (!found.ok) return found;
+      const left = leave(edited.value, edit.file, origin);
+      if (!left.ok) return left;
+      const { before } = edited.value;
+      const after = textOf(edited.value.entries);
+      const replaced = replaceText(at, edit.file, before, after);
+      if (!replaced.ok) return replaced;
+      const line = {
+        kind: "edit",
+        ...head(origin),
+        action: edit.action,
+        file: edit.file,
+        before,
+        after,
+      };
+      const state = { ...journal.state(), [edit.file]: hashBytes(encodeUtf8(after)) };
+      const said = journalled(journal.append(line, state));
+      return said.ok ? ok(after) : said;
+    },
+    stage: (edit, origin) => {
+      const edited = judged(edit);
+      if (!edited.ok) return edited;
+      const bytes = encodeCanonical({ v: 1, ...head(origin), edit });
+      const made = createIdempotent(at.disk, `${at.folder}/staged/${origin.call}.json`, bytes);
+      return made.ok ? ok(undefined) : made;
+    },
+    note: (text, origin) => {
+      const found = journalFound(at, journal);
+      if (!found.ok) return found;
+      const size = appendNotes(at, [noteOf(origin, { kind: "note", from: null, text })]);
+      if (!size.ok) return size;
+      const line = { kind: "note", ...head(origin), text };
+      return journalled(journal.append(line, { ...journal.state(), notes: size.value }));
+    },
+    logRecall: (line) => logRecall(at, line),
+    close: () => journal.close(),
+  };
+}
+
+/** After a change, a journal that cannot follow leaves no choice but to end: the start mends it. */
+function journalled(appended: Result<void>): Result<void> {
+  if (appended.ok) return appended;
+  return err("disk-failed", `A change was made but not journalled: ${appended.detail}`);
+}
+
+function replaceText(
+  at: StorePlace,
+  file: EditableFile,
+  before: string,
+  after: string,
+): Result<void> {
+  const path = `${at.folder}/${file}.md`;
+  const isUnchanged = () => {
+    const now = readIdentity(at.disk, at.folder, file);
+    return now.ok && now.value === before;
+  };
+  const replaced = replaceFileIf(at.disk, path, encodeUtf8(after), isUnchanged);
+  if (!replaced.ok) return replaced;
+  if (replaced.value === "replaced") return ok(undefined);
+  return err(
+    "memory-changed",
+    `${file}.md was changed in the middle of this edit; look at it again`,
+  );
+}
+
+function logRecall(at: StorePlace, line: Readonly<Record<string, unknown>>): Result<void> {
+  const path = `${at.folder}/recalls/${monthOf(at.clock.nowUnixMs())}.jsonl`;
+  const closes = (tail: string) => tail === "" || tail.endsWith("\n") ? "" : "\n";
+  const said = appendText(at.disk, path, `${canonicalText(line)}\n`, closes);
+  return said.ok ? ok(undefined) : said;
+}
