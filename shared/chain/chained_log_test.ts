@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok as assert, strictEqual, throws } from "node:assert";
 import fc from "fast-check";
-import { faultyDisk } from "../disk/faulty_disk.ts";
+import { faultyDisk } from "../../tests/doubles/faulty_disk.ts";
 import { isObject } from "./chain_record.ts";
 import {
   AWKWARD,
@@ -13,7 +13,7 @@ import {
   must,
   optionsFor,
   outcomeOf,
-} from "./chain_fixture.ts";
+} from "../../tests/doubles/chain_fixture.ts";
 import { openChain } from "./chained_log.ts";
 import { readChain } from "./chain_reader.ts";
 import { verifyChain, verifySeries } from "./chain_verify.ts";

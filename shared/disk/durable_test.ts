@@ -13,7 +13,12 @@ import {
   removeFile,
   replaceFile,
 } from "./durable.ts";
-import { type Fault, type FaultyDisk, faultyDisk, SimulatedCrash } from "./faulty_disk.ts";
+import {
+  type Fault,
+  type FaultyDisk,
+  faultyDisk,
+  SimulatedCrash,
+} from "../../tests/doubles/faulty_disk.ts";
 import { takeRoleLock } from "./role_lock.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -1,11 +1,12 @@
-// A disk in memory that fails on demand and forgets like a real one. The twin of deno_disk.ts.
+// A disk in memory that fails on demand and forgets like a real one. The twin of the real disk.
 //
-// 1. Every call that touches the disk is numbered from 1; the fault strikes call `failAt`, and with
-//    `lasting` every later one too. A lasting or failing sync loses nothing by itself.
+// 1. Every call that touches the disk is numbered from 1; the fault strikes call `failAt`, and when
+//    it lasts every later one too. After a failed sync the next one succeeds and saves nothing of
+//    what the failed one had to save.
 // 2. What is not synced is a list of pending changes. After a power cut any subset of them may have
 //    reached the disk, a write may have reached it up to any byte, and a name may be old or new:
 //    `afterCrash` lists those disks. File and folder are synced apart, as POSIX says.
-// It is for tests; no role imports it. Links count as one, and chance comes from the seed alone.
+// Links count as one, and chance comes from the seed alone.
 import {
   type Disk,
   DiskError,
@@ -13,7 +14,7 @@ import {
   type DiskFolder,
   type FileFacts,
   type OpenMode,
-} from "./disk.ts";
+} from "../../shared/disk/disk.ts";
 
 export type FaultKind = "io" | "no_space" | "short" | "crash";
 export type Fault = {

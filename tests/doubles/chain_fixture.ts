@@ -1,8 +1,8 @@
-// Logs for the tests of this folder: a chain in memory with records of every awkward kind.
-import type { Result } from "../results/result.ts";
-import { type FaultyDisk, faultyDisk } from "../disk/faulty_disk.ts";
-import { type ChainOptions, openChain, type OpenResult } from "./chained_log.ts";
-import type { Chain } from "./chain_writer.ts";
+// Logs for the tests of shared/chain: a chain in memory with records of every awkward kind.
+import type { Result } from "../../shared/results/result.ts";
+import { type FaultyDisk, faultyDisk } from "./faulty_disk.ts";
+import { type ChainOptions, openChain, type OpenResult } from "../../shared/chain/chained_log.ts";
+import type { Chain } from "../../shared/chain/chain_writer.ts";
 
 export const LOG = "/d/audit.jsonl";
 export const HEAD = "/d/head.json";
