@@ -9,6 +9,9 @@ import { GatewaydConfig } from "../shared/config/gatewayd.ts";
 import { InferproxyConfig } from "../shared/config/inferproxy.ts";
 import { LoopdConfig } from "../shared/config/loopd.ts";
 import { MemorydConfig } from "../shared/config/memoryd.ts";
+import { podmanFolders } from "../shared/podman/podman_env.ts";
+import { readConfig } from "../shared/boot/boot.ts";
+import { denoDisk } from "../shared/disk/deno_disk.ts";
 import type { Place } from "../shared/permissions/flags.ts";
 import { configFile } from "../shared/permissions/places.ts";
 import type { Role } from "../shared/wire/sockets.ts";
@@ -20,7 +23,6 @@ import { permissions as inferproxy } from "../roles/inferproxy/permissions.ts";
 import { permissions as loopd } from "../roles/loopd/permissions.ts";
 import { permissions as memoryd } from "../roles/memoryd/permissions.ts";
 import { checkedRoots } from "./roots.ts";
-import { readConfig } from "./read_config.ts";
 
 /** The flags of `role` at `place` under the configuration found there. */
 export function roleFlags(role: Role, place: Place): Result<string[]> {
@@ -50,16 +52,16 @@ function compute<T>(
   schema: z.ZodType<T>,
   permissions: (config: T, place: Place) => string[],
 ): Result<string[]> {
-  const config = readConfig(configFile(place.home, role), schema);
+  const config = readConfig(schema, denoDisk, configFile(place.home, role));
   return config.ok ? ok(permissions(config.value, place)) : config;
 }
 
 function brokerFlags(place: Place): Result<string[]> {
-  const read = readConfig(configFile(place.home, "brokerd"), BrokerdConfig);
+  const read = readConfig(BrokerdConfig, denoDisk, configFile(place.home, "brokerd"));
   if (!read.ok) return read;
   const config = read.value;
-  const stores = [config.runtime.store, config.runtime.run].filter((path) => path !== undefined);
-  const roots = checkedRoots(config.paths.roots, [place.home, place.source, ...stores]);
+  const { store, run } = podmanFolders(place.home, config.runtime);
+  const roots = checkedRoots(config.paths.roots, [place.home, place.source, store, run]);
   if (!roots.ok) return err(roots.code, roots.detail);
   return ok(brokerd({ ...config, paths: { roots: roots.value } }, place));
 }
