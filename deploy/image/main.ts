@@ -1,12 +1,13 @@
 // The image builder's command line:
 //
 //   deno run -A deploy/image/main.ts build [--out DIR]
-//   deno run -A deploy/image/main.ts load --store DIR --run DIR [--out DIR] [--podman FILE]
+//   deno run -A deploy/image/main.ts load --store DIR [--run DIR] [--out DIR] [--podman FILE]
 //
 // Progress goes to stderr; the last line on stdout is the digest.
 import { parseArgs } from "node:util";
 import { parseJson } from "../../shared/wire/codec.ts";
 import { ImageNames } from "../../shared/tool/image_files.ts";
+import { runFolderOf } from "../../shared/podman/podman_env.ts";
 import { buildImage, hostSources, NO_EXTRA, writeImage } from "./build.ts";
 import { loadImage } from "./load.ts";
 
@@ -50,11 +51,11 @@ async function main(): Promise<number> {
     console.log(await build(out));
     return 0;
   }
-  if (positionals[0] === "load" && store !== undefined && run !== undefined) {
-    console.log(await load(out, store, run, podman));
+  if (positionals[0] === "load" && store !== undefined) {
+    console.log(await load(out, store, run ?? runFolderOf(store), podman));
     return 0;
   }
-  console.error("Usage: main.ts build [--out DIR] | load --store DIR --run DIR [--out DIR]");
+  console.error("Usage: main.ts build [--out DIR] | load --store DIR [--run DIR] [--out DIR]");
   return 2;
 }
 

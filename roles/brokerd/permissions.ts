@@ -2,13 +2,14 @@
 // units use nothing else.
 import type { BrokerdConfig } from "../../shared/config/brokerd.ts";
 import { flags, type Place, roleRow } from "../../shared/permissions/flags.ts";
+import { podmanFolders } from "../../shared/podman/podman_env.ts";
 import { secretAccess } from "../../shared/permissions/secret_access.ts";
 
 export function permissions(config: BrokerdConfig, place: Place): string[] {
   const { home, source } = place;
   const secrets = secretAccess(Object.values(config.secrets));
   const { runtime } = config;
-  const stores = [runtime.store, runtime.run].filter((path) => path !== undefined);
+  const { store, run } = podmanFolders(home, runtime);
   const row = roleRow("brokerd", home, {
     reads: [
       `${home}/grants`,
@@ -17,7 +18,7 @@ export function permissions(config: BrokerdConfig, place: Place): string[] {
       ...config.paths.roots,
       ...secrets.reads,
     ],
-    writes: [`${home}/audit`, `${home}/broker`, ...stores],
+    writes: [`${home}/audit`, `${home}/broker`, store, run],
     run: [runtime.podman],
     env: secrets.env,
   });

@@ -7,9 +7,11 @@ const Runtime = z.strictObject({
   image: AbsolutePath.optional()
     .describe("Folder of the built tool image; absent means build/image of the source folder"),
   store: AbsolutePath.optional()
-    .describe("Podman's image store; absent means {home}/broker/podman; never moved once used"),
+    .describe("Podman's image store; absent means {home}/podman; never moved once used"),
   run: AbsolutePath.optional()
-    .describe("Podman's run folder; absent means {home}/broker/podman-run; never moved once used"),
+    .describe(
+      "Podman's run folder, at most 39 bytes; absent means one made for the store; never moved",
+    ),
   concurrent: count(1, 32).default(2).describe("Containers running at once; more calls wait"),
 });
 

@@ -3,6 +3,9 @@
 //
 // The two folders are fixed for ever once used: Podman's database remembers them.
 
+import { sha256Hex } from "../tool/digest.ts";
+import { encodeUtf8 } from "../wire/codec.ts";
+
 export interface PodmanFolders {
   /** Absolute folder of the store and of our configuration files, owned by the user, mode 0700. */
   readonly store: string;
@@ -10,9 +13,37 @@ export interface PodmanFolders {
   readonly run: string;
 }
 
+/**
+ * The folders of a house. The store lies directly below the home and not in brokerd's own folder,
+ * because Podman makes every folder above a store passable (mode 0711) for the users of its maps.
+ */
+export function podmanFolders(
+  home: string,
+  configured: { readonly store?: string | undefined; readonly run?: string | undefined },
+): PodmanFolders {
+  const store = configured.store ?? `${home}/podman`;
+  return { store, run: configured.run ?? runFolderOf(store) };
+}
+
 export interface ConfigurationFile {
   readonly path: string;
   readonly text: string;
+}
+
+/**
+ * The longest runtime folder, in bytes. Podman's own clean-up after a container is given the folder
+ * by a flag that takes 50 characters at most, and it adds a name of its own to it.
+ */
+export const MAX_RUN_BYTES = 39;
+
+/**
+ * The runtime folder that belongs to a store: beside it when that is short enough, else one in the
+ * host's temporary folder under a name that the usual clean-up of that folder spares.
+ */
+export function runFolderOf(store: string): string {
+  const beside = `${store}-run`;
+  if (encodeUtf8(beside).length <= MAX_RUN_BYTES) return beside;
+  return `/tmp/podman-run-bx-${sha256Hex(encodeUtf8(store)).slice(0, 16)}`;
 }
 
 /** The files Podman is told to read. */

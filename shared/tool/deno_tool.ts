@@ -2,6 +2,7 @@
 import { serveTool, type ToolBody } from "./sdk.ts";
 import type { Host } from "./sdk.ts";
 import type { EntryKind, FileFacts, FileFault, Files, OpenFile } from "./files.ts";
+import { systemRandom } from "../clock/random.ts";
 import { err, messageOf, ok, type Result } from "../results/result.ts";
 
 /** Runs `body` as this process's one call. */
@@ -24,6 +25,7 @@ const denoHost: Host = {
   get files() {
     return denoFiles;
   },
+  random: systemRandom,
 };
 
 export const denoFiles: Files = {

@@ -2,12 +2,12 @@
 //
 // 1. Standard input carries one JSON line `{"args":{...},"secrets":{...}}` and then stays open; when
 //    it ends, whoever asked is gone and the tool ends at once.
-// 2. Standard output carries frames only. A result says how many bytes were sent and their SHA-256.
+// 2. Standard output carries frames only. A result says how many bytes were sent. (It names no hash:
+//    the receiver hashes, and loading a hash that streams would more than double a tool's start.)
 // 3. A failure is a code and a sentence the model can act on; an exception is `internal`.
-import { encodeUtf8, parseJson } from "../wire/codec.ts";
-import { decodeUtf8 } from "../wire/codec.ts";
+import { decodeUtf8, encodeUtf8, parseJson } from "../wire/codec.ts";
 import { err, messageOf, ok, type Result } from "../results/result.ts";
-import { sha256 } from "./digest.ts";
+import type { Random } from "../clock/random.ts";
 import type { Files } from "./files.ts";
 import { MAX_PIECE_BYTES, outputFrame, resultFrame } from "./frames.ts";
 
@@ -22,6 +22,7 @@ export interface Host {
   write(bytes: Uint8Array): Promise<void>;
   exit(status: number): void;
   readonly files: Files;
+  readonly random: Random;
 }
 
 /** What a body returns when it failed: `code` for programs, `message` for the model. */
@@ -31,6 +32,7 @@ export interface ToolCall {
   readonly args: Readonly<Record<string, unknown>>;
   readonly secrets: Readonly<Record<string, unknown>>;
   readonly files: Files;
+  readonly random: Random;
   /** Sends output; text is sent as UTF-8. Pieces are gathered, order is kept. */
   write(piece: Uint8Array | string): Promise<void>;
 }
@@ -49,7 +51,12 @@ export async function serveTool(body: ToolBody, host: Host): Promise<void> {
   const out = outputOf(host);
   let outcome: ToolOutcome;
   try {
-    outcome = await body({ ...line.value, files: host.files, write: out.write });
+    outcome = await body({
+      ...line.value,
+      files: host.files,
+      random: host.random,
+      write: out.write,
+    });
     await out.flush();
   } catch (thrown) {
     outcome = err("internal", `The tool failed: ${messageOf(thrown)}`);
@@ -99,11 +106,10 @@ async function watchInput(host: Host): Promise<void> {
 interface Output {
   write(piece: Uint8Array | string): Promise<void>;
   flush(): Promise<void>;
-  sent(): { readonly bytes: number; readonly sha256: string };
+  sent(): number;
 }
 
 function outputOf(host: Host): Output {
-  const digest = sha256();
   const gathered = new Uint8Array(MAX_PIECE_BYTES);
   let filled = 0;
   let total = 0;
@@ -112,7 +118,6 @@ function outputOf(host: Host): Output {
     const piece = gathered.slice(0, filled);
     filled = 0;
     total += piece.length;
-    digest.update(piece);
     await host.write(outputFrame(piece));
   }
   async function write(piece: Uint8Array | string): Promise<void> {
@@ -125,12 +130,12 @@ function outputOf(host: Host): Output {
       if (filled === gathered.length) await flush();
     }
   }
-  return { write, flush, sent: () => ({ bytes: total, sha256: digest.hex() }) };
+  return { write, flush, sent: () => total };
 }
 
 function resultJson(outcome: ToolOutcome, out: Output): string {
   const result = outcome.ok
-    ? { ok: true, ...out.sent(), note: outcome.value.slice(0, 1_000) }
+    ? { ok: true, bytes: out.sent(), note: outcome.value.slice(0, 1_000) }
     : { ok: false, code: outcome.code, message: outcome.detail.slice(0, 1_000) };
   return JSON.stringify(result);
 }

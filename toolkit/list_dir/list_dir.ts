@@ -7,7 +7,7 @@
 // Links are shown and never followed; names are printed so that no line can be forged.
 import { err, ok } from "../../shared/results/result.ts";
 import { faultSentence, type FileFacts } from "../../shared/tool/files.ts";
-import { shownName } from "../../shared/tool/names.ts";
+import { escapeForDisplay } from "../../shared/text/escape.ts";
 import {
   countArgument,
   textArgument,
@@ -48,7 +48,7 @@ async function listBelow(walk: Walk, below: string, depth: number): Promise<Tool
   const names = await call.files.list(`${root}/${below}`);
   if (!names.ok) {
     if (below === "") return err(names.code, `The folder ${faultSentence(names.code)}`);
-    await call.write(`unreadable   - ${shownName(below)}\n`);
+    await call.write(`unreadable   - ${escapeForDisplay(below, "line")}\n`);
     return null;
   }
   for (const name of names.value.toSorted()) {
@@ -72,9 +72,9 @@ async function listBelow(walk: Walk, below: string, depth: number): Promise<Tool
 async function line(walk: Walk, path: string, facts: FileFacts | null): Promise<string> {
   const kind = facts?.kind ?? "unreadable";
   const size = facts?.kind === "file" ? String(facts.size) : "-";
-  const head = `${kind.padEnd(6)} ${size.padStart(7)} ${shownName(path)}`;
+  const head = `${kind.padEnd(6)} ${size.padStart(7)} ${escapeForDisplay(path, "line")}`;
   if (kind === "folder") return `${head}/\n`;
   if (kind !== "link") return `${head}\n`;
   const target = await walk.call.files.linkText(`${walk.root}/${path}`);
-  return `${head} -> ${target.ok ? shownName(target.value) : "?"}\n`;
+  return `${head} -> ${target.ok ? escapeForDisplay(target.value, "line") : "?"}\n`;
 }

@@ -1,3 +1,4 @@
+// What `list_dir` says about itself: one folder, listed. Data only; the model sees name, description and parameters.
 import type { Manifest } from "../../shared/tool/manifest.ts";
 
 export const manifest: Manifest = {

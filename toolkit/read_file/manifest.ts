@@ -1,3 +1,4 @@
+// What `read_file` says about itself: one file, read. Data only; the model sees name, description and parameters.
 import type { Manifest } from "../../shared/tool/manifest.ts";
 
 export const manifest: Manifest = {

@@ -1,3 +1,4 @@
+// What `search_files` says about itself: one folder, searched. Data only; the model sees name, description and parameters.
 import type { Manifest } from "../../shared/tool/manifest.ts";
 
 export const manifest: Manifest = {

@@ -3,7 +3,7 @@
 import { decodeLossy } from "../../shared/wire/codec.ts";
 import { err, ok } from "../../shared/results/result.ts";
 import { faultSentence, type FileFacts } from "../../shared/tool/files.ts";
-import { shownLine, shownName } from "../../shared/tool/names.ts";
+import { escapeForDisplay, escapeProse } from "../../shared/text/escape.ts";
 import {
   countArgument,
   flagArgument,
@@ -89,7 +89,7 @@ async function searchBelow(search: Search, below: string, depth: number): Promis
       await searchBelow(search, `${path}/`, depth - 1);
     } else if (facts.ok && facts.value.kind === "file") {
       if (search.names !== null && !nameMatches(search.names, name)) continue;
-      if (search.text === null) await show(search, shownName(path));
+      if (search.text === null) await show(search, escapeForDisplay(path, "line"));
       else await searchFile(search, path, facts.value, search.text);
     } else search.skipped++;
   }
@@ -111,9 +111,15 @@ async function searchFile(
     number++;
     const matches = (search.isCaseIgnored ? line.toLowerCase() : line).includes(text);
     if (!matches) continue;
-    const shown = shownLine(line.endsWith("\r") ? line.slice(0, -1) : line, MAX_LINE_UNITS);
-    if (!await show(search, `${shownName(path)}:${number}:${shown}`)) return;
+    const shown = shownLine(line.endsWith("\r") ? line.slice(0, -1) : line);
+    if (!await show(search, `${escapeForDisplay(path, "line")}:${number}:${shown}`)) return;
   }
+}
+
+/** One line of a file for display: invisible code points are shown, a long line is cut and says so. */
+function shownLine(line: string): string {
+  const shown = escapeProse(line.slice(0, MAX_LINE_UNITS));
+  return line.length > MAX_LINE_UNITS ? `${shown} ... (${line.length} characters)` : shown;
 }
 
 async function show(search: Search, line: string): Promise<boolean> {

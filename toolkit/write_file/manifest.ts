@@ -1,3 +1,4 @@
+// What `write_file` says about itself: one file, written in its folder. Data only; the model sees name, description and parameters.
 import type { Manifest } from "../../shared/tool/manifest.ts";
 
 export const manifest: Manifest = {

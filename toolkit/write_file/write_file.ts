@@ -6,7 +6,6 @@
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { faultSentence, type FileFault, type Files } from "../../shared/tool/files.ts";
-import { sha256Hex } from "../../shared/tool/digest.ts";
 import {
   optionalText,
   textArgument,
@@ -28,11 +27,11 @@ export async function writeFile(call: ToolCall): Promise<ToolOutcome> {
   }
   if (mode === "create") {
     if (found.ok) return err("exists", "The file already exists; use mode replace or append");
-    return await report(call, bytes, "created", await put(call.files, path, bytes, null));
+    return await report(call, bytes, "created", await put(call, path, bytes, null));
   }
   if (!found.ok) return err("not-found", "The file does not exist; use mode create");
   if (mode === "replace") {
-    const replaced = await put(call.files, path, bytes, found.value.mode);
+    const replaced = await put(call, path, bytes, found.value.mode);
     return await report(call, bytes, "replaced", replaced);
   }
   if (mode !== "append") return err("bad-mode", "The mode is create, replace or append");
@@ -46,24 +45,25 @@ function refused(fault: FileFault): ToolOutcome {
 
 async function report(
   call: ToolCall,
-  bytes: Uint8Array,
+  bytes: Uint8Array<ArrayBuffer>,
   what: string,
   result: Result<null, FileFault>,
 ): Promise<ToolOutcome> {
   if (!result.ok) return refused(result.code);
-  await call.write(`${what}: ${bytes.length} bytes, SHA-256 ${sha256Hex(bytes)}\n`);
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+  await call.write(`${what}: ${bytes.length} bytes, SHA-256 ${hash}\n`);
   return ok("");
 }
 
 /** Writes a temporary file and gives it the name: exclusively when `oldMode` is null, else replacing. */
 async function put(
-  files: Files,
+  { files, random }: ToolCall,
   path: string,
-  bytes: Uint8Array,
+  bytes: Uint8Array<ArrayBuffer>,
   oldMode: number | null,
 ): Promise<Result<null, FileFault>> {
   const folder = path.slice(0, path.lastIndexOf("/"));
-  const temporary = `${folder}/.${crypto.randomUUID()}.tmp`;
+  const temporary = `${folder}/.${random.bytes(12).toHex()}.tmp`;
   const written = await writeNew(files, temporary, bytes, oldMode ?? NEW_FILE_MODE);
   const named = !written.ok
     ? written
@@ -77,7 +77,7 @@ async function put(
 async function writeNew(
   files: Files,
   path: string,
-  bytes: Uint8Array,
+  bytes: Uint8Array<ArrayBuffer>,
   mode: number,
 ): Promise<Result<null, FileFault>> {
   const file = await files.open(path, "create");
@@ -95,7 +95,7 @@ async function writeNew(
 async function append(
   files: Files,
   path: string,
-  bytes: Uint8Array,
+  bytes: Uint8Array<ArrayBuffer>,
   identity: string,
 ): Promise<Result<null, FileFault>> {
   const file = await files.open(path, "append");

@@ -1,0 +1,110 @@
+// The runtime that brokerd uses: it tests the house once, then runs calls, a few at a time, and can end
+// them all. Until the test has passed it runs nothing; after it has failed it says why for ever.
+import { err, ok, type Result } from "../../../shared/results/result.ts";
+import { prepareCall } from "./call_line.ts";
+import { readImageFolder } from "./image_folder.ts";
+import type { RunIo, RunOutcome, RunPlan, Runtime, RuntimeStatus } from "./plan.ts";
+import { runCall } from "./run_call.ts";
+import { selfTest, type SelfTestParts, type TestedHouse } from "./self_test.ts";
+import { prepareFolders } from "./store_folder.ts";
+
+export interface PodmanRuntimeParts extends SelfTestParts {
+  /** Folder of the built image. */
+  readonly image: string;
+  /** Containers at once, 1..32; further calls wait in order. */
+  readonly concurrent: number;
+}
+
+export interface PodmanRuntime extends Runtime {
+  /** Settles when the self-test has ended, either way. */
+  ready(): Promise<RuntimeStatus>;
+}
+
+/** Begins the self-test and returns at once. */
+export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
+  const running = new Map<string, AbortController>();
+  const slots = slotsOf(parts.concurrent);
+  let status: RuntimeStatus = { state: "starting" };
+  const tested = begin(parts).then((result) => {
+    status = result.ok
+      ? { state: "ready", facts: factsOf(result.value.house, result.value.digest) }
+      : { state: "refusing", code: result.code, detail: result.detail };
+    return result;
+  });
+
+  async function run(plan: RunPlan, io: RunIo): Promise<Result<RunOutcome>> {
+    const house = await tested;
+    if (!house.ok) return house;
+    const { callId } = plan;
+    if (running.has(callId)) return err("call-already-started", `The call ${callId} is running`);
+    const stop = new AbortController();
+    running.set(callId, stop);
+    const signal = AbortSignal.any([io.signal, stop.signal]);
+    const release = await slots();
+    try {
+      const call = prepareCall(plan, house.value.house.house, parts.disk);
+      if (!call.ok) return call;
+      const podman = house.value.house.podman;
+      return ok(await runCall(call.value, plan, { ...io, signal }, { podman, clock: parts.clock }));
+    } finally {
+      release();
+      running.delete(callId);
+    }
+  }
+
+  return {
+    status: () => status,
+    ready: async () => {
+      await tested;
+      return status;
+    },
+    run,
+    async sweep() {
+      const house = await tested;
+      return house.ok ? await house.value.house.podman.sweep(parts.owner) : house;
+    },
+    async killAll() {
+      for (const stop of running.values()) stop.abort();
+      await Promise.resolve();
+    },
+  };
+}
+
+interface Begun {
+  readonly house: TestedHouse;
+  readonly digest: string;
+}
+
+async function begin(parts: PodmanRuntimeParts): Promise<Result<Begun>> {
+  const image = readImageFolder(parts.disk, parts.image);
+  if (!image.ok) return image;
+  const folders = prepareFolders(parts.disk, parts.folders);
+  if (!folders.ok) return folders;
+  const house = await selfTest(parts, image.value);
+  return house.ok ? ok({ house: house.value, digest: image.value.names.digest }) : house;
+}
+
+function factsOf({ host, house }: TestedHouse, image: string) {
+  return {
+    podman: host.podman,
+    runtime: house.runtime,
+    image,
+    limits: host.cgroupLimits.size > 0 ? "cgroup" as const : "process" as const,
+  };
+}
+
+/** A counter of free places; waiting callers get theirs in order. */
+function slotsOf(count: number): () => Promise<() => void> {
+  let free = count;
+  const waiting: (() => void)[] = [];
+  const release = () => {
+    const next = waiting.shift();
+    if (next === undefined) free++;
+    else next();
+  };
+  return async () => {
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    return release;
+  };
+}

@@ -1,0 +1,172 @@
+// Everything that must hold before the first call: folders and configuration of our own, no container
+// left from before, a host that can build the walls, the very image that was built, and a probe that
+// looks at the walls from the inside, under both user maps.
+import type { Clock } from "../../../shared/clock/clock.ts";
+import type { Random } from "../../../shared/clock/random.ts";
+import type { Disk } from "../../../shared/disk/disk.ts";
+import { ulid } from "../../../shared/ids/ids.ts";
+import { readText } from "../../../shared/disk/durable.ts";
+import { err, ok, type Result } from "../../../shared/results/result.ts";
+import type { PodmanFolders } from "../../../shared/podman/podman_env.ts";
+import { type ContainerHouse, containerName, imageReference, probeArgv } from "./argv.ts";
+import { callLine } from "./call_line.ts";
+import { podmanFailure } from "./failures.ts";
+import { type HostFacts, hostFacts } from "./host_check.ts";
+import { checkLayers, layerFolders, type StoreHasher } from "./image_check.ts";
+import type { ImageFolder } from "./image_folder.ts";
+import type { RunPlan, UserMap } from "./plan.ts";
+import { type Podman, podmanOver } from "./podman.ts";
+import { checkProbe, readProbe } from "./probe_check.ts";
+import type { ProcessPort } from "./process.ts";
+import { runCall } from "./run_call.ts";
+import { emptyFolder, seccompFile } from "./store_folder.ts";
+
+export interface TestedHouse {
+  readonly podman: Podman;
+  readonly house: ContainerHouse;
+  readonly host: HostFacts;
+}
+
+export interface SelfTestParts {
+  readonly processes: ProcessPort;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly disk: Disk;
+  readonly folders: PodmanFolders;
+  readonly owner: string;
+  readonly hasher: StoreHasher;
+}
+
+const RUNTIMES = ["crun", "runc"] as const;
+const MAX_LIST_BYTES = 16_777_216;
+const PROBE_LIMITS = { timeout_s: 20, output_bytes: 65_536, memory_mb: 64, pids: 32 };
+
+/** Tests the house from nothing. Any failure means that nothing runs. */
+export async function selfTest(
+  parts: SelfTestParts,
+  image: ImageFolder,
+): Promise<Result<TestedHouse>> {
+  const first = podmanOver(parts.processes, parts.clock, "runc");
+  const swept = await first.sweep(parts.owner);
+  if (!swept.ok) return swept;
+  const host = await lookAtHost(first);
+  if (!host.ok) return host;
+  const stored = await first.ask(["image", "exists", imageReference(image.names.digest)]);
+  if (!stored.ok) return stored;
+  if (stored.value.status === 1) {
+    return err("image-missing", `The store has no image ${image.names.digest}`);
+  }
+  if (stored.value.status !== 0) return podmanFailure(stored.value.status, stored.value.stderr);
+  const before = await checkImage(parts, first, image);
+  if (!before.ok) return before;
+  const tested = await probeRuntimes(parts, image, host.value);
+  if (!tested.ok) return tested;
+  const after = copiesOf(parts, image);
+  if (!after.ok) return after;
+  // A map's first container makes the copy that all its later ones run.
+  if (after.value.length === before.value) return tested;
+  const again = await checkImage(parts, first, image);
+  return again.ok ? tested : again;
+}
+
+async function lookAtHost(podman: Podman): Promise<Result<HostFacts>> {
+  const info = await podman.ask(["info", "--format", "json"]);
+  if (!info.ok) return info;
+  const { status, stdout, stderr } = info.value;
+  return status === 0 ? hostFacts(stdout) : podmanFailure(status, stderr);
+}
+
+function copiesOf(parts: SelfTestParts, image: ImageFolder) {
+  const storage = `${parts.folders.store}/storage`;
+  const list = readText(parts.disk, `${storage}/overlay-images/images.json`, MAX_LIST_BYTES);
+  return list.ok
+    ? layerFolders(list.value, image.names.id, storage)
+    : err("image-missing", "The store has no list of images");
+}
+
+async function checkImage(
+  parts: SelfTestParts,
+  podman: Podman,
+  image: ImageFolder,
+): Promise<Result<number>> {
+  const folders = copiesOf(parts, image);
+  if (!folders.ok) return folders;
+  const storage = `${parts.folders.store}/storage`;
+  const checked = await checkLayers(podman, parts.hasher, storage, folders.value, image.files);
+  return checked.ok ? ok(folders.value.length) : checked;
+}
+
+async function probeRuntimes(
+  parts: SelfTestParts,
+  image: ImageFolder,
+  host: HostFacts,
+): Promise<Result<TestedHouse>> {
+  let last: Result<TestedHouse> = err("runtime-unavailable", "There is no container runtime");
+  for (const runtime of RUNTIMES) {
+    const house: ContainerHouse = {
+      runtime,
+      owner: parts.owner,
+      seccompFile: seccompFile(parts.folders),
+      cgroupLimits: host.cgroupLimits,
+    };
+    const podman = podmanOver(parts.processes, parts.clock, runtime);
+    last = await probeMaps(parts, { podman, house, host }, image);
+    // A wall that is missing is the answer; another runtime would only hide it.
+    if (last.ok || last.code === "runtime-unsafe") return last;
+  }
+  return last;
+}
+
+async function probeMaps(
+  parts: SelfTestParts,
+  tested: TestedHouse,
+  image: ImageFolder,
+): Promise<Result<TestedHouse>> {
+  for (const map of ["blind", "owner"] as const) {
+    const probed = await probe(parts, tested, image, map);
+    if (!probed.ok) return probed;
+  }
+  return ok(tested);
+}
+
+async function probe(
+  parts: SelfTestParts,
+  tested: TestedHouse,
+  image: ImageFolder,
+  map: UserMap,
+): Promise<Result<null>> {
+  const plan: RunPlan = {
+    callId: `c-${ulid(parts.clock.nowUnixMs(), parts.random)}`,
+    tool: "probe",
+    image: image.names.digest,
+    argsJson: "{}",
+    secretsJson: null,
+    mounts: map === "owner" ? [{ hostPath: emptyFolder(parts.folders), write: false }] : [],
+    map,
+    limits: PROBE_LIMITS,
+    egressFolder: null,
+    flags: [],
+  };
+  const pieces: number[] = [];
+  const outcome = await runCall(
+    {
+      name: containerName(plan.callId),
+      argv: probeArgv(plan, tested.house),
+      line: callLine("{}", "{}"),
+    },
+    plan,
+    { onOutput: (bytes) => pieces.push(...bytes), signal: new AbortController().signal },
+    { podman: tested.podman, clock: parts.clock },
+  );
+  if (outcome.status === "could_not_start") {
+    return err(outcome.code ?? "container-not-started", outcome.log);
+  }
+  if (outcome.status !== "ok") {
+    return err(
+      "runtime-unavailable",
+      `The probe did not end well: ${outcome.message} ${outcome.log}`,
+    );
+  }
+  const seen = readProbe(Uint8Array.from(pieces));
+  return seen.ok ? checkProbe(seen.value, plan.mounts.map((_mount, i) => `/grant/${i}`)) : seen;
+}
