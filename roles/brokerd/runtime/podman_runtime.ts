@@ -5,10 +5,10 @@ import { prepareCall } from "./call_line.ts";
 import { readImageFolder } from "./image_folder.ts";
 import type { RunIo, RunOutcome, RunPlan, Runtime, RuntimeStatus } from "./plan.ts";
 import { runCall } from "./run_call.ts";
-import { selfTest, type SelfTestParts, type TestedHouse } from "./self_test.ts";
+import { checkStart, type StartParts, type TestedHouse } from "./start_check.ts";
 import { prepareFolders } from "./store_folder.ts";
 
-export interface PodmanRuntimeParts extends SelfTestParts {
+export interface PodmanRuntimeParts extends StartParts {
   /** Folder of the built image. */
   readonly image: string;
   /** Containers at once, 1..32; further calls wait in order. */
@@ -80,7 +80,7 @@ async function begin(parts: PodmanRuntimeParts): Promise<Result<Begun>> {
   if (!image.ok) return image;
   const folders = prepareFolders(parts.disk, parts.folders);
   if (!folders.ok) return folders;
-  const house = await selfTest(parts, image.value);
+  const house = await checkStart(parts, image.value);
   return house.ok ? ok({ house: house.value, digest: image.value.names.digest }) : house;
 }
 

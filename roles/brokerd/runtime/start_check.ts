@@ -27,7 +27,7 @@ export interface TestedHouse {
   readonly host: HostFacts;
 }
 
-export interface SelfTestParts {
+export interface StartParts {
   readonly processes: ProcessPort;
   readonly clock: Clock;
   readonly random: Random;
@@ -42,8 +42,8 @@ const MAX_LIST_BYTES = 16_777_216;
 const PROBE_LIMITS = { timeout_s: 20, output_bytes: 65_536, memory_mb: 64, pids: 32 };
 
 /** Tests the house from nothing. Any failure means that nothing runs. */
-export async function selfTest(
-  parts: SelfTestParts,
+export async function checkStart(
+  parts: StartParts,
   image: ImageFolder,
 ): Promise<Result<TestedHouse>> {
   const first = podmanOver(parts.processes, parts.clock, "runc");
@@ -76,7 +76,7 @@ async function lookAtHost(podman: Podman): Promise<Result<HostFacts>> {
   return status === 0 ? hostFacts(stdout) : podmanFailure(status, stderr);
 }
 
-function copiesOf(parts: SelfTestParts, image: ImageFolder) {
+function copiesOf(parts: StartParts, image: ImageFolder) {
   const storage = `${parts.folders.store}/storage`;
   const list = readText(parts.disk, `${storage}/overlay-images/images.json`, MAX_LIST_BYTES);
   return list.ok
@@ -85,7 +85,7 @@ function copiesOf(parts: SelfTestParts, image: ImageFolder) {
 }
 
 async function checkImage(
-  parts: SelfTestParts,
+  parts: StartParts,
   podman: Podman,
   image: ImageFolder,
 ): Promise<Result<number>> {
@@ -97,7 +97,7 @@ async function checkImage(
 }
 
 async function probeRuntimes(
-  parts: SelfTestParts,
+  parts: StartParts,
   image: ImageFolder,
   host: HostFacts,
 ): Promise<Result<TestedHouse>> {
@@ -118,7 +118,7 @@ async function probeRuntimes(
 }
 
 async function probeMaps(
-  parts: SelfTestParts,
+  parts: StartParts,
   tested: TestedHouse,
   image: ImageFolder,
 ): Promise<Result<TestedHouse>> {
@@ -130,7 +130,7 @@ async function probeMaps(
 }
 
 async function probe(
-  parts: SelfTestParts,
+  parts: StartParts,
   tested: TestedHouse,
   image: ImageFolder,
   map: UserMap,
