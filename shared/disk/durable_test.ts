@@ -120,7 +120,7 @@ function runOnce(
   }
   const met = disk.calls() >= fault.failAt;
   let disks = 0;
-  for (const left of disk.afterCrash()) {
+  for (const left of disk.afterCrash("every_byte")) {
     const content = contentOf(left, path);
     assert(isLegal(scenario, content), `${where}: a crash left ${content}`);
     if (result?.ok === true) {

@@ -25,6 +25,9 @@ export type Fault = {
   readonly seed: number;
 };
 
+/** Where an unsynced write may have been cut: at every byte, or near both ends and in the middle. */
+export type Cuts = "every_byte" | "edges";
+
 /** Thrown by every call from the crash on. Not a DiskError, so no operation takes it for a failure. */
 export class SimulatedCrash extends Error {}
 
@@ -60,7 +63,7 @@ export interface FaultyDisk extends Disk {
   /** Puts content on the disk as if it had always been there. */
   plant(path: string, bytes: Uint8Array): void;
   /** Every disk a power cut now could leave, each without faults. */
-  afterCrash(): Generator<FaultyDisk>;
+  afterCrash(cuts?: Cuts): Generator<FaultyDisk>;
   /** The disk as a killed process leaves it: everything written is there, locks are gone. */
   afterKill(): FaultyDisk;
 }
@@ -319,7 +322,7 @@ function diskOf(state: State): FaultyDisk {
       state.fault = fault === null ? null : { ...fault, failAt: fault.failAt + state.calls };
     },
     plant: (path, bytes) => plant(state, path, bytes),
-    afterCrash: () => crashes(state),
+    afterCrash: (cuts = "every_byte") => crashes(state, cuts),
     afterKill: () => rebuilt(state.live, (inode) => inode.bytes),
   };
 }
@@ -342,25 +345,24 @@ function rebuilt(tree: Tree, contentOf: (inode: Inode) => Uint8Array): FaultyDis
   return disk;
 }
 
-function fates(change: Change): (Change | null)[] {
+function fates(change: Change, cuts: Cuts): (Change | null)[] {
   if (change.on !== "data") return [null, change];
-  const cuts: (Change | null)[] = [null];
-  for (let length = 1; length <= change.bytes.length; length++) {
-    cuts.push({ ...change, bytes: change.bytes.subarray(0, length) });
-  }
-  return cuts;
+  const { length } = change.bytes;
+  const edges = [1, 2, length >> 1, length - 1, length].filter((cut) => cut > 0 && cut <= length);
+  const ends = cuts === "edges" ? [...new Set(edges)] : Array.from({ length }, (_, i) => i + 1);
+  return [null, ...ends.map((end) => ({ ...change, bytes: change.bytes.subarray(0, end) }))];
 }
 
-function* choices(pending: readonly Change[]): Generator<Change[]> {
+function* choices(pending: readonly Change[], cuts: Cuts): Generator<Change[]> {
   const [first, ...rest] = pending;
   if (first === undefined) return yield [];
-  for (const fate of fates(first)) {
-    for (const others of choices(rest)) yield fate === null ? others : [fate, ...others];
+  for (const fate of fates(first, cuts)) {
+    for (const others of choices(rest, cuts)) yield fate === null ? others : [fate, ...others];
   }
 }
 
-function* crashes(state: State): Generator<FaultyDisk> {
-  for (const kept of choices(state.pending)) {
+function* crashes(state: State, cuts: Cuts): Generator<FaultyDisk> {
+  for (const kept of choices(state.pending, cuts)) {
     const tree: Tree = new Map(state.durable);
     const content = new Map(state.synced);
     for (const change of kept) {
