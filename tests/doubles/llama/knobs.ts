@@ -16,7 +16,10 @@ export type Knobs = {
   readonly doubleConnectionHeader: boolean;
 
   // Bytes.
-  /** Cuts every write after this many bytes, with a pause between the two. 0 = whole writes. */
+  /**
+   * Cuts every write after this many bytes (counted from its end when negative), with a pause
+   * between the two. 0 = whole writes.
+   */
   readonly splitAt: number;
   /** Cuts every write into pieces of this many bytes. 0 = whole writes. */
   readonly splitEvery: number;

@@ -16,6 +16,8 @@ export type RawAnswer = {
 export type RawStream = {
   /** Resolves when the body holds this text; rejects when it ends without it. */
   seen(text: string): Promise<void>;
+  /** All bytes so far, as text. */
+  soFar(): string;
   /** Whether any byte has arrived. */
   hasBytes(): boolean;
   answer(): Promise<RawAnswer>;
@@ -67,6 +69,7 @@ function streamOf(conn: Deno.TcpConn): RawStream {
   const pumping = pump();
   const all = () => new TextDecoder().decode(Uint8Array.from(reads.flatMap((r) => [...r])));
   return {
+    soFar: all,
     hasBytes: () => reads.length > 0,
     seen: async (text) => {
       while (!all().includes(text)) {

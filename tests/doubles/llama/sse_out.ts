@@ -103,6 +103,6 @@ function cut(bytes: Uint8Array, knobs: Knobs): Uint8Array[] {
       (_, i) => bytes.subarray(i * knobs.splitEvery, (i + 1) * knobs.splitEvery),
     );
   }
-  if (knobs.splitAt <= 0 || knobs.splitAt >= bytes.length) return [bytes];
-  return [bytes.subarray(0, knobs.splitAt), bytes.subarray(knobs.splitAt)];
+  const at = knobs.splitAt < 0 ? bytes.length + knobs.splitAt : knobs.splitAt;
+  return at <= 0 || at >= bytes.length ? [bytes] : [bytes.subarray(0, at), bytes.subarray(at)];
 }
