@@ -1,7 +1,7 @@
 // Podman's two folders as brokerd makes and checks them, and the files that it keeps beside the store:
 // Podman's configuration, the system call profile, and an empty folder for the probe to be given.
 import type { Disk } from "../../../shared/disk/disk.ts";
-import { attempt, makeFolders, readText, replaceFile } from "../../../shared/disk/durable.ts";
+import { attempt, readText, replaceFile } from "../../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../../shared/results/result.ts";
 import { encodeUtf8 } from "../../../shared/wire/codec.ts";
 import {
@@ -34,14 +34,13 @@ export function prepareFolders(disk: Disk, folders: PodmanFolders): Result<null>
       `Podman's runtime folder has over ${MAX_RUN_BYTES} bytes: ${folders.run}`,
     );
   }
-  for (const folder of [folders.store, emptyFolder(folders)]) {
-    const made = makeFolders(disk, folder);
+  // A role is given these folders and not the ones above them, so they are made one by one; nothing in
+  // them needs to be durable, as the image can be loaded again.
+  for (const folder of [folders.store, folders.run, emptyFolder(folders)]) {
+    const there = attempt(() => disk.lstat(folder));
+    const made = there.ok ? there : attempt(() => disk.mkdir(folder));
     if (!made.ok) return made;
   }
-  // Nothing in the runtime folder outlives a restart of the host, and its parent may be foreign.
-  const there = attempt(() => disk.lstat(folders.run));
-  const made = there.ok ? there : attempt(() => disk.mkdir(folders.run));
-  if (!made.ok) return made;
   const owner = attempt(() => disk.lstat(emptyFolder(folders)).ownerUid);
   if (!owner.ok) return owner;
   if (owner.value === 0) {
