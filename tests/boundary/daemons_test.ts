@@ -77,7 +77,7 @@ for (const role of DAEMONS) {
       const begin = async () => {
         const child = start(role, home);
         started.push(child);
-        await ready(role, home, first);
+        await ready(role, home, child);
         return child;
       };
       try {

@@ -18,10 +18,10 @@ async function toolCheck(name: string, args: readonly string[]): Promise<Check> 
 }
 
 async function shellCheck(): Promise<Check> {
-  const scripts = [".ci/run", "launch/serve", ...shellFiles("deploy")];
+  const scripts = ["launch/serve", ...shellFiles("deploy")].map((path) => ["/bin/sh", path]);
   const problems: string[] = [];
-  for (const script of scripts) {
-    const run = await runTool("/bin/sh", ["-n", script], SOURCE);
+  for (const [shell = "", script = ""] of [["/bin/bash", ".ci/run"], ...scripts]) {
+    const run = await runTool(shell, ["-n", script], SOURCE);
     if (run.code !== 0) problems.push(run.output);
   }
   return { name: "shell syntax", problems };
