@@ -84,7 +84,7 @@ function linesOf(source: string, path: string): number {
 
 function codeLinesOf(source: string, path: string): number {
   return Deno.readTextFileSync(`${source}${path}`).split("\n")
-    .filter((line) => !/^\s*(?:$|\/\/|\/\*|\*(?:\s|\/|$)|#)/.test(line)).length;
+    .filter((line) => !/^\s*(?:$|\/\/|\/\*|\*(?:\s|\/|$)|#(?:\s|!|$))/.test(line)).length;
 }
 
 function runtimePackages(source: string, product: readonly string[]): string[] {
