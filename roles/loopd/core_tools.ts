@@ -1,4 +1,4 @@
-// The tools every session declares, and the ones loopd itself knows beside them. Everything else is
+// The tools every session declares, in a form that costs few tokens. Everything else is
 // found through find_tool and called through call_tool, so this list never grows with the toolkit.
 
 export type Schema = { readonly [key: string]: unknown };
@@ -7,6 +7,9 @@ export interface KnownTool {
   readonly description: string;
   readonly parameters: Schema;
 }
+
+/** The one way to every tool that is not declared. */
+export const CALL_TOOL = "call_tool";
 
 const text = (description: string, maxLength: number) => ({
   type: "string",
@@ -19,37 +22,50 @@ function object(properties: Schema, required: readonly string[]): Schema {
   return { type: "object", properties, required, additionalProperties: false };
 }
 
+const entry = (description: string) => text(description, 4_000);
+const flag = { type: "boolean" };
+
 /** In the order in which the model sees them. */
 export const CORE_TOOLS: readonly KnownTool[] = [
   {
     name: "clock",
     description: "The date and time now",
-    parameters: object({}, []),
+    parameters: object({ timezone: text("Like Europe/Berlin; else UTC", 64) }, []),
   },
   {
     name: "recall",
     description: "Search earlier sessions and notes for words",
     parameters: object({
       query: text("Words to look for", 500),
-      k: { type: "integer", minimum: 1, maximum: 10, description: "How many hits, 5 if left out" },
+      k: { type: "integer", minimum: 1, maximum: 10, description: "Hits at most; else 5" },
     }, ["query"]),
   },
   {
     name: "memory",
-    description: "Write to memory: note keeps a dated note, add puts an entry into a memory file",
+    description: "Write to memory. note: text. Edits of one file, entries named by their whole " +
+      "text: add text; replace old, text; remove old; consolidate entries, each entry once",
     parameters: object({
-      action: { type: "string", enum: ["note", "add"] },
-      file: { type: "string", enum: ["memory", "user"], description: "For add" },
-      text: text("What to remember", 2_200),
-    }, ["action", "text"]),
+      action: { type: "string", enum: ["note", "add", "replace", "remove", "consolidate"] },
+      file: { type: "string", enum: ["memory", "user"], description: "For every edit" },
+      text: entry("The note or new entry"),
+      old: entry("An entry there is"),
+      entries: {
+        type: "array",
+        maxItems: 200,
+        items: object(
+          { old: entry("An entry"), text: entry("New text"), keep: flag, move: flag, drop: flag },
+          [],
+        ),
+      },
+    }, ["action"]),
   },
   {
     name: "find_tool",
     description: "Find a tool by what it does; shows its name and arguments",
-    parameters: object({ query: text("What the tool should do", 500) }, ["query"]),
+    parameters: object({ query: text("What the tool should do", 200) }, ["query"]),
   },
   {
-    name: "call_tool",
+    name: CALL_TOOL,
     description: "Call a tool that find_tool has shown",
     parameters: object({
       name: text("The tool's name", 64),
@@ -57,20 +73,6 @@ export const CORE_TOOLS: readonly KnownTool[] = [
     }, ["name", "arguments"]),
   },
 ];
-
-/** Called through call_tool and answered from this session's own files. */
-export const READ_RESULT: KnownTool = {
-  name: "read_result",
-  description: "Read a page of a long result",
-  parameters: object({
-    result: {
-      type: "string",
-      pattern: "^[0-9a-f]{12,64}$",
-      description: "The result's name, as its cut says",
-    },
-    offset: { type: "integer", minimum: 0, description: "First byte of the page" },
-  }, ["result", "offset"]),
-};
 
 /** The `tools` array as it is sent. */
 export function toolsArray(): { [key: string]: unknown }[] {

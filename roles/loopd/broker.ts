@@ -1,0 +1,264 @@
+// brokerd as loopd asks it. Every tool call goes there, whatever it is; this module only carries.
+//
+// 1. A call is named by its id, so asking again joins or answers and never repeats an effect.
+// 2. What comes later is told on one watch; after a gap every open call is asked for anew.
+// 3. While brokerd is away a call waits; when it stays away, whether the call ran is not known,
+//    unless it was never sent.
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { CallId, SessionId, TurnId } from "../../shared/ids/ids.ts";
+import type { Label } from "../../shared/labels/label.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import { readCatalog } from "../../shared/tool/catalog.ts";
+import { joinBytes } from "../../shared/wire/chunks.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import { call } from "../../shared/wire/dial.ts";
+import type { BodyOf } from "../../shared/wire/exchange.ts";
+import {
+  BROKER_WATCH,
+  CALL_CANCEL,
+  type Pending,
+  RESULT_ACK,
+  RESULT_FETCH,
+  SESSION_OPEN,
+  SESSION_RAISE,
+  TOOL_CATALOG,
+  TOOL_REQUEST,
+  type ToolResponse,
+} from "../../shared/wire/loop_broker.ts";
+import type { AuditHead } from "../../shared/wire/parts.ts";
+import type { KnownTool } from "./core_tools.ts";
+
+export type Response = BodyOf<typeof ToolResponse>;
+export type PendingState = BodyOf<typeof Pending>;
+
+export interface ToolCall {
+  readonly session: SessionId;
+  readonly turn: TurnId;
+  readonly call: CallId;
+  readonly tool: string;
+  /** JSON text. */
+  readonly args: string;
+}
+
+export type CallEnd =
+  | { readonly is: "answered"; readonly response: Response; readonly output: Uint8Array }
+  /** brokerd refused the request itself; nothing ran. */
+  | { readonly is: "refused"; readonly err: Err }
+  | { readonly is: "lost"; readonly wasSent: boolean; readonly err: Err }
+  | { readonly is: "cancelled" };
+
+export interface Opened {
+  readonly label: Label;
+  readonly catalogs: readonly string[];
+}
+
+export interface Broker {
+  open(session: SessionId, kind: "main" | "chat" | "job" | "run"): Promise<Result<Opened>>;
+  raise(session: SessionId, label: Label, why: string): Promise<Result<Label>>;
+  /** The tools of these catalogues; null when one cannot be had. */
+  tools(catalogs: readonly string[]): Promise<KnownTool[] | null>;
+  run(
+    tool: ToolCall,
+    signal: AbortSignal,
+    onState: (state: Pick<PendingState, "state" | "approval">) => void,
+  ): Promise<CallEnd>;
+  /** Withdraws a call and gives its result if it has one by then. */
+  cancel(tool: ToolCall): Promise<CallEnd>;
+  ack(session: SessionId, id: CallId): Promise<void>;
+  /** Why brokerd cannot be reached now, or null. */
+  problem(): Err | null;
+  /** Watches until the signal aborts. */
+  watch(signal: AbortSignal): Promise<void>;
+}
+
+export interface BrokerOptions {
+  readonly path: string;
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+  /** How long a call waits for a brokerd that does not answer. */
+  readonly giveUpMs: number;
+}
+
+const RETRY_MS = 500;
+/** Asked for again at this interval even if nobody said anything. */
+const POLL_MS = 60_000;
+
+type Waiter = { wake(): void; onState(state: Pick<PendingState, "state" | "approval">): void };
+type State = {
+  readonly waiters: Map<CallId, Waiter>;
+  readonly catalogs: Map<string, KnownTool[]>;
+  witness: AuditHead | null;
+  problem: Err | null;
+};
+
+export function makeBroker(options: BrokerOptions): Broker {
+  const state: State = { waiters: new Map(), catalogs: new Map(), witness: null, problem: null };
+  const { path } = options;
+  return {
+    async open(session, kind) {
+      const body = { session, kind, job: null, workspace: null };
+      const reply = await call(path, SESSION_OPEN, body);
+      return reply.ok ? ok(reply.value.body) : reply;
+    },
+    async raise(session, label, why) {
+      const reply = await call(path, SESSION_RAISE, { session, label, why });
+      return reply.ok ? ok(reply.value.body.label) : reply;
+    },
+    tools: (catalogs) => fetchTools(options, state, catalogs),
+    run: (tool, signal, onState) => run(options, state, tool, signal, onState),
+    async cancel(tool) {
+      const { session, call: id } = tool;
+      const withdrawn = await call(path, CALL_CANCEL, { session, call: id });
+      if (!withdrawn.ok) options.log(`cancel ${id}: ${withdrawn.code}: ${withdrawn.detail}`);
+      const fetched = await ask(options, state, tool, "fetch");
+      return fetched.ok && fetched.value.is === "answered" ? fetched.value : { is: "cancelled" };
+    },
+    async ack(session, id) {
+      const reply = await call(path, RESULT_ACK, { session, call: id });
+      if (!reply.ok) options.log(`acknowledge ${id}: ${reply.code}: ${reply.detail}`);
+    },
+    problem: () => state.problem,
+    watch: (signal) => watch(options, state, signal),
+  };
+}
+
+async function fetchTools(
+  options: BrokerOptions,
+  state: State,
+  catalogs: readonly string[],
+): Promise<KnownTool[] | null> {
+  const tools: KnownTool[] = [];
+  for (const digest of catalogs) {
+    if (!state.catalogs.has(digest)) {
+      const pieces: Uint8Array[] = [];
+      const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
+      const reply = await call(options.path, TOOL_CATALOG, { digest }, { onChunk });
+      const catalog = reply.ok ? readCatalog(joinBytes(pieces), digest) : reply;
+      if (!catalog.ok) {
+        options.log(`catalogue ${digest}: ${catalog.code}: ${catalog.detail}`);
+        return null;
+      }
+      state.catalogs.set(digest, catalog.value.tools);
+    }
+    tools.push(...(state.catalogs.get(digest) ?? []));
+  }
+  return tools;
+}
+
+type Asked = Extract<CallEnd, { is: "answered" }> | { is: "pending"; state: PendingState };
+
+async function ask(
+  options: BrokerOptions,
+  state: State,
+  tool: ToolCall,
+  how: "request" | "fetch",
+  signal?: AbortSignal,
+): Promise<Result<Asked>> {
+  const pieces: Uint8Array[] = [];
+  const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
+  const { session, turn, call: id } = tool;
+  const more = { onChunk, ...(signal === undefined ? {} : { signal }) };
+  const reply = how === "fetch"
+    ? await call(options.path, RESULT_FETCH, { session, call: id }, more)
+    : await call(
+      options.path,
+      TOOL_REQUEST,
+      { session, turn, call: id, tool: tool.tool, witness: state.witness },
+      { ...more, upload: encodeUtf8(tool.args) },
+    );
+  if (!reply.ok) return reply;
+  if (reply.value.kind === "pending") return ok({ is: "pending", state: reply.value.body });
+  const response = reply.value.body;
+  state.witness = response.audit;
+  return ok({ is: "answered", response, output: joinBytes(pieces) });
+}
+
+/** The peer being away, as against an answer that says no. */
+function isAway(failure: Err): boolean {
+  return ["peer-down", "peer-silent", "frame-closed", "frame-deadline"].includes(failure.code);
+}
+
+async function run(
+  options: BrokerOptions,
+  state: State,
+  tool: ToolCall,
+  signal: AbortSignal,
+  onState: Waiter["onState"],
+): Promise<CallEnd> {
+  const bell = makeBell(options.clock, signal);
+  state.waiters.set(tool.call, { wake: bell.ring, onState });
+  let how: "request" | "fetch" = "request";
+  let wasSent = false;
+  let lastHeardMs = options.clock.monotonicMs();
+  try {
+    for (;;) {
+      const asked = await ask(options, state, tool, how, signal);
+      if (signal.aborted) return { is: "cancelled" };
+      if (asked.ok && asked.value.is === "answered") return asked.value;
+      if (asked.ok) {
+        wasSent = true;
+        how = "fetch";
+        lastHeardMs = options.clock.monotonicMs();
+        if (asked.value.is === "pending") onState(asked.value.state);
+        await bell.wait(POLL_MS);
+      } else if (asked.code === "not-found" && how === "fetch") {
+        how = "request";
+      } else if (!isAway(asked)) {
+        return { is: "refused", err: asked };
+      } else {
+        wasSent ||= asked.code !== "peer-down";
+        if (options.clock.monotonicMs() - lastHeardMs >= options.giveUpMs) {
+          return { is: "lost", wasSent, err: asked };
+        }
+        await bell.wait(RETRY_MS);
+      }
+      if (signal.aborted) return { is: "cancelled" };
+    }
+  } finally {
+    state.waiters.delete(tool.call);
+  }
+}
+
+/** A wait that ends early when rung; a ring while nobody waits is not lost. */
+function makeBell(clock: Clock, signal: AbortSignal) {
+  let rung = new AbortController();
+  return {
+    ring: () => rung.abort(),
+    async wait(ms: number) {
+      await clock.sleep(ms, AbortSignal.any([rung.signal, signal]));
+      rung = new AbortController();
+    },
+  };
+}
+
+async function watch(options: BrokerOptions, state: State, signal: AbortSignal): Promise<void> {
+  let boot: string | null = null;
+  let after = -1;
+  const wakeAll = () => state.waiters.forEach((waiter) => waiter.wake());
+  while (!signal.aborted) {
+    const reply = await call(options.path, BROKER_WATCH, { boot, after }, {
+      signal,
+      onEvent: (event) => {
+        state.problem = null;
+        if (event.kind === "watch_start") {
+          if (event.body.boot !== boot || event.body.has_gap) wakeAll();
+          boot = event.body.boot;
+          after = event.body.seq;
+          return;
+        }
+        after = event.body.seq;
+        const waiter = state.waiters.get(event.body.call);
+        if (event.kind === "call_ready") waiter?.wake();
+        else if (event.kind === "call_started") {
+          waiter?.onState({ state: "running", approval: null });
+        } else waiter?.onState({ state: "waiting_approval", approval: event.body.approval });
+      },
+    });
+    if (signal.aborted) return;
+    if (!reply.ok && state.problem === null) {
+      options.log(`brokerd: ${reply.code}: ${reply.detail}`);
+    }
+    state.problem = reply.ok ? null : err(reply.code, reply.detail);
+    await options.clock.sleep(RETRY_MS, signal);
+  }
+}

@@ -1,0 +1,42 @@
+// memoryd as loopd asks it: the memory block of a new session, and a word when a turn has ended.
+import type { SessionId } from "../../shared/ids/ids.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { joinBytes } from "../../shared/wire/chunks.ts";
+import { decodeUtf8 } from "../../shared/wire/codec.ts";
+import { call } from "../../shared/wire/dial.ts";
+import { MEMORY_BLOCK, SESSION_UPDATED } from "../../shared/wire/memory.ts";
+
+export interface MemoryBlock {
+  readonly text: string;
+  /** Entries that were left out, one line each, for the owner. */
+  readonly omitted: readonly string[];
+}
+
+export interface Memory {
+  /** Fails with `memory-unavailable` alone. */
+  block(): Promise<Result<MemoryBlock>>;
+  /** Best effort; memoryd catches up when it starts. */
+  updated(session: SessionId): Promise<void>;
+}
+
+export function makeMemory(path: string, log: (line: string) => void): Memory {
+  return {
+    async block() {
+      const pieces: Uint8Array[] = [];
+      const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
+      const reply = await call(path, MEMORY_BLOCK, {}, { onChunk });
+      if (!reply.ok) {
+        const why = reply.code === "memory-unavailable" ? "" : `${reply.code}: `;
+        return err("memory-unavailable", `${why}${reply.detail}`);
+      }
+      const text = decodeUtf8(joinBytes(pieces));
+      if (!text.ok) return err("memory-unavailable", text.detail);
+      const omitted = reply.value.body.omitted.map((one) => `${one.file}: ${one.reason}`);
+      return ok({ text: text.value, omitted });
+    },
+    async updated(session) {
+      const reply = await call(path, SESSION_UPDATED, { session });
+      if (!reply.ok) log(`memoryd was not told of ${session}: ${reply.code}: ${reply.detail}`);
+    },
+  };
+}

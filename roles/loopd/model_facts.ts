@@ -1,0 +1,62 @@
+// What the model server says of itself, looked at without ever waking or loading a model.
+import { z } from "zod";
+import { ok, type Result } from "../../shared/results/result.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import type { Model } from "./model.ts";
+
+export interface ModelFacts {
+  readonly build: string | null;
+  readonly model: string | null;
+  readonly templateSha256: string | null;
+  readonly nCtx: number | null;
+  readonly slots: number | null;
+}
+
+const Props = z.object({
+  build_info: z.string().nullish(),
+  model_alias: z.string().nullish(),
+  chat_template: z.string().nullish(),
+  total_slots: z.int().min(0).nullish(),
+  default_generation_settings: z.object({ n_ctx: z.int().min(0).nullish() }).nullish(),
+});
+
+const Models = z.object({
+  data: z.array(z.object({
+    id: z.string(),
+    aliases: z.array(z.string()).nullish(),
+    status: z.object({ value: z.string() }).nullish(),
+  })),
+});
+
+/** `loaded` also for a server of one model, which has no other state. */
+export async function modelState(
+  model: Model,
+  name: string,
+): Promise<Result<"loaded" | "not-loaded">> {
+  const seen = await model.look("/models");
+  if (!seen.ok) return seen;
+  const parsed = Models.safeParse(seen.value);
+  if (!parsed.success) return ok("not-loaded");
+  const listed = parsed.data.data.filter((one) => one.status !== null && one.status !== undefined);
+  if (listed.length === 0) return ok("loaded");
+  const own = listed.find((one) => one.id === name || one.aliases?.includes(name));
+  return ok(own?.status?.value === "loaded" ? "loaded" : "not-loaded");
+}
+
+/** The properties of the loaded model; null when the server does not tell. */
+export async function modelFacts(model: Model, name: string): Promise<Result<ModelFacts | null>> {
+  const query = new URLSearchParams({ model: name, autoload: "false" });
+  const seen = await model.look(`/props?${query}`);
+  if (!seen.ok) return seen;
+  const parsed = Props.safeParse(seen.value);
+  if (!parsed.success) return ok(null);
+  const props = parsed.data;
+  return ok({
+    build: props.build_info?.slice(0, 200) ?? null,
+    model: props.model_alias?.slice(0, 200) ?? null,
+    templateSha256: props.chat_template ? sha256Hex(encodeUtf8(props.chat_template)) : null,
+    nCtx: props.default_generation_settings?.n_ctx ?? null,
+    slots: props.total_slots ?? null,
+  });
+}

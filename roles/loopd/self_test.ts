@@ -1,0 +1,239 @@
+// Whether the model server is what the owner recorded and does what a turn relies on: it calls a
+// tool, reuses the first request for the second, and can be made to end a thought.
+//
+// 1. Until it has passed no turn asks the model; status is answered all the same.
+// 2. A server that cannot be reached is no failed test: the turn that needs it says so.
+// 3. Looking never loads a model; only the round trip may, and only for a turn or at a boot that
+//    found the model loaded.
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { LoopdConfig } from "../../shared/config/loopd.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import type { Baseline } from "../../shared/session_log/records.ts";
+import { canonicalText } from "../../shared/wire/codec.ts";
+import type { Answer } from "./completion.ts";
+import type { Asked, Model } from "./model.ts";
+import { type ModelFacts, modelFacts, modelState } from "./model_facts.ts";
+import { bodyOf, type Target } from "./request.ts";
+import type { Slots } from "./slots.ts";
+import { declaredTools } from "./tool_calls.ts";
+import { isArguments } from "./tool_arguments.ts";
+
+const AGAIN_MS = 60_000;
+const BOOT_POLL_MS = 2_000;
+
+export type Check = { readonly check: string; readonly state: string };
+
+export interface SelfTest {
+  /** Holds when the test has passed; runs it when it has not, on the slot that the caller holds. */
+  ready(slot: number): Promise<Result<null>>;
+  /** Runs it as soon as the model is there, unless it is not loaded: then the first turn does. */
+  atBoot(slots: Slots): Promise<void>;
+  /** Why no turn may start now, or null. */
+  refusal(): Err | null;
+  report(): readonly Check[];
+  facts(): ModelFacts | null;
+}
+
+export interface SelfTestOptions {
+  readonly model: Model;
+  readonly config: LoopdConfig;
+  readonly clock: Clock;
+  /** The beginning that a new session would have. */
+  readonly baseline: () => Promise<Baseline>;
+  readonly log: (line: string) => void;
+  /** Aborts when the process stops. */
+  readonly signal: AbortSignal;
+}
+
+type State = {
+  verdict: "open" | "passed" | "failed";
+  checks: Check[];
+  facts: ModelFacts | null;
+  endedMs: number;
+  running: Promise<Result<null>> | null;
+};
+
+const CHECKS = ["settings", "tool-round-trip", "cache-reuse", "end-of-thinking"] as const;
+
+export function makeSelfTest(options: SelfTestOptions): SelfTest {
+  const state: State = {
+    verdict: "open",
+    checks: CHECKS.map((check) => ({ check, state: "not-yet-run" })),
+    facts: null,
+    endedMs: 0,
+    running: null,
+  };
+  const isOld = () => options.clock.monotonicMs() - state.endedMs >= AGAIN_MS;
+  const refusal = () => state.verdict === "failed" && !isOld() ? failed(state.checks) : null;
+  const ready = async (slot: number): Promise<Result<null>> => {
+    if (state.verdict === "passed") return ok(null);
+    const refused = refusal();
+    if (refused !== null) return refused;
+    state.running ??= run(options, state, slot).finally(() => {
+      state.running = null;
+    });
+    return await state.running;
+  };
+  return {
+    ready,
+    refusal,
+    report: () => state.checks,
+    facts: () => state.facts,
+    async atBoot(slots) {
+      const { signal } = options;
+      const { main } = options.config.inference.slots;
+      while (!signal.aborted && state.verdict === "open") {
+        const found = await modelState(options.model, options.config.inference.model);
+        if (found.ok && found.value === "not-loaded") return;
+        if (found.ok) {
+          const wait = { slot: main, as: "fresh" as const, signal, onPlace: () => {} };
+          const release = await slots.acquire(wait);
+          const tested = release === null ? null : await ready(main);
+          release?.();
+          if (tested?.ok || state.verdict !== "open") return;
+        }
+        await options.clock.sleep(BOOT_POLL_MS, signal);
+      }
+    },
+  };
+}
+
+function failed(checks: readonly Check[]): Err {
+  const wrong = checks.filter((one) => one.state.startsWith("failed"));
+  return err("self-test-failed", wrong.map((one) => `${one.check}: ${one.state}`).join("; "));
+}
+
+async function run(
+  options: SelfTestOptions,
+  state: State,
+  slot: number,
+): Promise<Result<null>> {
+  state.checks = CHECKS.map((check) => ({ check, state: "running" }));
+  const checks: Check[] = [];
+  const tested = await trials(options, slot, checks);
+  const facts = await modelFacts(options.model, options.config.inference.model);
+  if (!tested.ok) {
+    state.checks = CHECKS.map((check) => ({ check, state: "not-yet-run" }));
+    return tested;
+  }
+  state.facts = facts.ok ? facts.value : null;
+  state.checks = [{ check: "settings", state: settings(options.config, state.facts) }, ...checks];
+  state.endedMs = options.clock.monotonicMs();
+  const isGood = state.checks.every((one) => !one.state.startsWith("failed"));
+  state.verdict = isGood ? "passed" : "failed";
+  for (const one of state.checks) options.log(`self-test: ${one.check}: ${one.state}`);
+  return isGood ? ok(null) : failed(state.checks);
+}
+
+/** What the server is, against what the owner recorded. */
+function settings(config: LoopdConfig, facts: ModelFacts | null): string {
+  if (facts === null) return "not-applicable: the server does not tell its properties";
+  const { expected, slots } = config.inference;
+  const pairs = [
+    ["build", expected.build, facts.build],
+    ["template", expected.template_sha256, facts.templateSha256],
+    ["n_ctx", expected.n_ctx, facts.nCtx],
+    ["slots", expected.slots, facts.slots],
+  ] as const;
+  const wrong = pairs.filter(([, want, have]) => want !== undefined && want !== have)
+    .map(([name, want, have]) => `${name} is ${have}, recorded is ${want}`);
+  if (facts.slots !== null && slots.main >= facts.slots) {
+    wrong.push(`slot ${slots.main} is configured, the server has ${facts.slots}`);
+  }
+  return wrong.length > 0 ? `failed: ${wrong.join("; ")}` : "ok";
+}
+
+async function trials(
+  options: SelfTestOptions,
+  slot: number,
+  checks: Check[],
+): Promise<Result<null>> {
+  const baseline = await options.baseline();
+  const target = { model: options.config.inference.model, slot };
+  const first = [
+    { role: "system", content: baseline.system },
+    ...baseline.examples,
+    { role: "user", content: question(baseline) },
+  ].map(canonicalText);
+  const put = (messages: readonly string[], thinkingLeft: number) =>
+    ask(options, baseline, messages, target, thinkingLeft);
+  const called = await put(first, options.config.inference.thinking_tokens);
+  if (!called.ok) return called;
+  const { answer } = called.value;
+  const trip = roundTrip(answer, declaredTools(baseline.tools).map((tool) => tool.name));
+  checks.push({ check: "tool-round-trip", state: trip });
+  if (trip !== "ok") {
+    checks.push({ check: "cache-reuse", state: "not-yet-run" });
+    checks.push({ check: "end-of-thinking", state: "not-yet-run" });
+    return ok(null);
+  }
+  const second = await put([...first, ...exchangeOf(answer)], 1_000_000);
+  if (!second.ok) return second;
+  checks.push({ check: "cache-reuse", state: reuse(answer, second.value.answer) });
+  checks.push({
+    check: "end-of-thinking",
+    state: await endOfThinking(answer, () => put(first, 1)),
+  });
+  return ok(null);
+}
+
+/** A question that the examples answer with a call, or one that any model of use does. */
+function question(baseline: Baseline): string {
+  const asked = baseline.examples.find((message) => message["role"] === "user")?.["content"];
+  return typeof asked === "string" ? asked : "What time is it? Call the tool clock.";
+}
+
+async function ask(
+  options: SelfTestOptions,
+  baseline: Baseline,
+  messages: readonly string[],
+  target: Target,
+  thinkingLeft: number,
+): Promise<Result<Asked>> {
+  const body = bodyOf(baseline, messages, target);
+  const quiet = { onPiece: () => {}, onRetry: () => {}, signal: options.signal };
+  return await options.model.ask(body.bytes, { slot: target.slot, thinkingLeft, ...quiet });
+}
+
+function roundTrip(answer: Answer, declared: readonly string[]): string {
+  const [call] = answer.calls;
+  if (call === undefined) return "failed: the model was asked to call a tool and called none";
+  if (answer.finish !== "tool_calls") return `failed: the call ended with ${answer.finish}`;
+  if (!declared.includes(call.name)) return `failed: the model called ${call.name.slice(0, 64)}`;
+  return isArguments(call.arguments) ? "ok" : "failed: the call's arguments are no JSON object";
+}
+
+/** The answer as it would be replayed, and a result for each of its calls. */
+function exchangeOf(answer: Answer): string[] {
+  const tool_calls = answer.calls.map((call, i) => ({
+    id: `self-test-${i}`,
+    type: "function",
+    function: { name: call.name, arguments: call.arguments },
+  }));
+  const thought = answer.reasoning === "" ? {} : { reasoning_content: answer.reasoning };
+  return [
+    canonicalText({ role: "assistant", content: answer.content, ...thought, tool_calls }),
+    ...tool_calls.map(({ id }) =>
+      canonicalText({ role: "tool", tool_call_id: id, content: "It is noon." })
+    ),
+  ];
+}
+
+function reuse(first: Answer, second: Answer): string {
+  if (first.timings === null || second.timings === null) {
+    return "not-applicable: the server gives no timings";
+  }
+  const { cache_n, prompt_n, predicted_n } = first.timings;
+  const expected = cache_n + prompt_n + predicted_n - 1;
+  const said = `${second.timings.cache_n} of ${expected} tokens were reused`;
+  return second.timings.cache_n * 2 >= expected ? `ok: ${said}` : `failed: ${said}`;
+}
+
+async function endOfThinking(
+  first: Answer,
+  again: () => Promise<Result<unknown>>,
+): Promise<string> {
+  if (first.reasoning === "") return "not-applicable: the model did not think";
+  const ended = await again();
+  return ended.ok ? "ok" : `failed: ${ended.code}: ${ended.detail}`.slice(0, 500);
+}

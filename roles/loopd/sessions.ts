@@ -1,0 +1,330 @@
+// All sessions of this house: takes messages, runs their turns, takes up what a crash has left.
+//
+// 1. A message is durable before it is accepted, and accepted once: again with the same id gives the
+//    same turn.
+// 2. Turns of one session run one after another; of different sessions side by side.
+// 3. Before the first record of a session is written it is marked, so that a start finds it.
+import type { MessageId, SessionId } from "../../shared/ids/ids.ts";
+import { TurnId, ulid } from "../../shared/ids/ids.ts";
+import { type Label, SESSION_START } from "../../shared/labels/label.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import type { Baseline } from "../../shared/session_log/records.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import { makeBaseline } from "./baseline.ts";
+import type { Memory } from "./memory.ts";
+import type { OpenSessions } from "./open_sessions.ts";
+import { turnOrder } from "./request.ts";
+import { createSession, openSession, type SessionFile } from "./session_files.ts";
+import { sessionKind, slotOf } from "./session_kind.ts";
+import { shownMessage } from "./tool_result.ts";
+import { type House, type OpenSession, runTurn } from "./turn.ts";
+import { raiseOwn } from "./turn_calls.ts";
+
+/** Idle sessions whose files stay open, as the next message most likely comes to one of them. */
+const KEPT_OPEN = 16;
+/** A turn that the disk stopped is tried again after this long. */
+const DISK_RETRY_MS = 15_000;
+
+export interface Message {
+  readonly session: SessionId;
+  readonly messageId: MessageId;
+  readonly text: string;
+  /** Of a text that is not the owner's own words. */
+  readonly label: Label | null;
+}
+
+export interface Sessions {
+  /** Fails with `queue-full`, `self-test-failed`, `memory-unavailable`, `session-damaged`, or the disk's codes. */
+  submit(
+    message: Message,
+  ): Promise<Result<{ readonly turn: TurnId; readonly isDuplicate: boolean }>>;
+  /** Cancels the turn that is running or next; null when there is none. */
+  cancel(session: SessionId): TurnId | null;
+  /** Takes up the unfinished turns of the marked sessions. */
+  recover(): Promise<void>;
+  counts(): { readonly running: number; readonly waiting: number };
+  isBusy(session: SessionId): boolean;
+  /** What went wrong with the disk last, while it is wrong. */
+  problem(): Err | null;
+  /** Stops every turn where it stands and closes the files. */
+  stop(): Promise<void>;
+}
+
+export interface SessionsOptions {
+  readonly house: House;
+  readonly memory: Memory;
+  readonly marks: OpenSessions;
+  readonly root: string;
+  readonly examples: readonly { readonly [key: string]: unknown }[];
+  readonly refusal: () => Err | null;
+}
+
+interface Live extends OpenSession {
+  readonly queue: TurnId[];
+  running: { readonly turn: TurnId; readonly abort: AbortController } | null;
+  worker: Promise<void> | null;
+}
+
+type State = {
+  readonly live: Map<SessionId, Live>;
+  /** One task at a time for each session. */
+  readonly order: Map<SessionId, Promise<unknown>>;
+  readonly stopping: AbortController;
+  /** Words to memoryd that are on their way; no turn waits for them. */
+  readonly telling: Set<Promise<void>>;
+  problem: Err | null;
+  omitted: string;
+};
+
+export function makeSessions(options: SessionsOptions): Sessions {
+  const state: State = {
+    live: new Map(),
+    order: new Map(),
+    stopping: new AbortController(),
+    telling: new Set(),
+    problem: null,
+    omitted: "",
+  };
+  const lives = () => [...state.live.values()];
+  const isBusy = (live: Live) => live.running !== null || live.queue.length > 0;
+  const waiting = () => lives().reduce((sum, live) => sum + live.queue.length, 0);
+  return {
+    submit(message) {
+      const refused = options.refusal();
+      if (refused !== null) return Promise.resolve(refused);
+      return inOrder(state, message.session, () => submit(options, state, message, waiting()));
+    },
+    cancel(session) {
+      const live = state.live.get(session);
+      live?.running?.abort.abort();
+      return live?.running?.turn ?? null;
+    },
+    async recover() {
+      for (const session of options.marks.list()) {
+        await inOrder(state, session, () => Promise.resolve(recoverOne(options, state, session)));
+      }
+    },
+    counts: () => ({
+      running: lives().filter((live) => live.running !== null).length,
+      waiting: waiting(),
+    }),
+    isBusy: (session) => {
+      const live = state.live.get(session);
+      return live !== undefined && isBusy(live);
+    },
+    problem: () => state.problem,
+    async stop() {
+      state.stopping.abort();
+      for (const live of lives()) live.running?.abort.abort();
+      await Promise.all([...state.order.values(), ...lives().map((live) => live.worker)]);
+      await Promise.all(state.telling);
+      for (const live of lives()) live.file.close();
+      state.live.clear();
+    },
+  };
+}
+
+function inOrder<T>(state: State, session: SessionId, task: () => Promise<T>): Promise<T> {
+  const before = state.order.get(session) ?? Promise.resolve();
+  const done = before.then(task, task);
+  const settled = done.then(() => {}, () => {}).finally(() => {
+    if (state.order.get(session) === settled) state.order.delete(session);
+  });
+  state.order.set(session, settled);
+  return done;
+}
+
+async function submit(
+  options: SessionsOptions,
+  state: State,
+  message: Message,
+  waiting: number,
+): Promise<Result<{ turn: TurnId; isDuplicate: boolean }>> {
+  const { house } = options;
+  const opened = await openOrCreate(options, state, message.session);
+  if (!opened.ok) return opened;
+  const { file } = opened.value;
+  const known = file.records.find((record) =>
+    record.kind === "user" && record.message_id === message.messageId
+  );
+  if (known?.kind === "user") return ok({ turn: known.turn, isDuplicate: true });
+  const most = house.config.sessions.queued_turns;
+  if (waiting >= most) {
+    return err("queue-full", `${waiting} turns are waiting, at most ${most} may`);
+  }
+  const marked = options.marks.mark(message.session);
+  if (!marked.ok) return marked;
+  if (message.label !== null) {
+    const why = "text that the message brings in";
+    const raised = await house.broker.raise(message.session, message.label, why);
+    if (!raised.ok) return raised;
+    const noted = raiseOwn({ house, session: opened.value }, raised.value, why);
+    if (!noted.ok) return noted;
+  }
+  const nowUnixMs = house.ports.clock.nowUnixMs();
+  const turn = TurnId.parse(`t-${ulid(nowUnixMs, house.ports.random)}`);
+  const content = shownMessage(message.text, message.label);
+  const isExact = content === message.text;
+  const artifact = isExact ? ok(null) : file.archive(encodeUtf8(message.text));
+  if (!artifact.ok) return artifact;
+  const written = file.append({
+    kind: "user",
+    time_unix_ms: nowUnixMs,
+    turn,
+    message_id: message.messageId,
+    content,
+    artifact: artifact.value,
+  });
+  if (!written.ok) return written;
+  enqueue(options, state, opened.value, turn);
+  return ok({ turn, isDuplicate: false });
+}
+
+async function openOrCreate(
+  options: SessionsOptions,
+  state: State,
+  session: SessionId,
+): Promise<Result<Live>> {
+  const there = state.live.get(session);
+  if (there !== undefined) return ok(there);
+  const folder = `${options.root}/${session}`;
+  const opened = openSession(options.house.ports, folder);
+  if (opened.ok) return ok(keep(options, state, opened.value, folder, null));
+  if (opened.code !== "not-found") return opened;
+  const block = await options.memory.block();
+  if (!block.ok) return block;
+  tellOmitted(options, state, session, block.value.omitted);
+  const known = await options.house.broker.open(session, sessionKind(session));
+  const made = createSession(options.house.ports, folder, {
+    ...newBaseline({ ...options, ...options.house }, session, block.value.text),
+    label: known.ok ? known.value.label : SESSION_START,
+  });
+  if (!made.ok) return made;
+  const catalogs = known.ok ? known.value.catalogs : null;
+  return ok(keep(options, state, made.value, folder, catalogs));
+}
+
+/** The beginning of a session that starts now. */
+export function newBaseline(
+  options: Pick<House, "ports" | "config"> & Pick<SessionsOptions, "examples">,
+  session: SessionId,
+  memoryBlock: string,
+): Baseline {
+  const { config, ports } = options;
+  return makeBaseline({
+    session,
+    epoch: 0,
+    nowUnixMs: ports.clock.nowUnixMs(),
+    label: SESSION_START,
+    memoryBlock,
+    examples: options.examples,
+    config,
+  });
+}
+
+/** Memory entries that the model does not get are the owner's to know, once as long as they are the same. */
+function tellOmitted(
+  options: SessionsOptions,
+  state: State,
+  session: SessionId,
+  omitted: readonly string[],
+): void {
+  const lines = omitted.join("\n");
+  if (lines === state.omitted) return;
+  state.omitted = lines;
+  if (lines === "") return;
+  options.house.ports.log(`memory block: left out:\n${lines}`);
+  options.house.outbox.put({
+    session,
+    turn: null,
+    message_id: null,
+    is: "notice",
+    code: "memory-entry-omitted",
+    label: SESSION_START,
+    text: `These memory entries were left out of the prompt:\n${lines}`,
+  });
+}
+
+function keep(
+  options: SessionsOptions,
+  state: State,
+  file: SessionFile,
+  folder: string,
+  catalogs: readonly string[] | null,
+): Live {
+  const idle = [...state.live.values()].filter((live) =>
+    live.running === null && live.queue.length === 0 && !state.order.has(live.file.id)
+  );
+  if (idle.length >= KEPT_OPEN && idle[0] !== undefined) {
+    idle[0].file.close();
+    state.live.delete(idle[0].file.id);
+  }
+  const live: Live = {
+    file,
+    folder,
+    slot: slotOf(file.id, options.house.config),
+    sent: undefined,
+    catalogs,
+    queue: [],
+    running: null,
+    worker: null,
+  };
+  state.live.set(file.id, live);
+  return live;
+}
+
+function enqueue(options: SessionsOptions, state: State, live: Live, turn: TurnId): void {
+  live.queue.push(turn);
+  live.worker ??= work(options, state, live);
+}
+
+async function work(options: SessionsOptions, state: State, live: Live): Promise<void> {
+  const { house, memory, marks } = options;
+  for (let turn = live.queue.shift(); turn !== undefined; turn = live.queue.shift()) {
+    const abort = new AbortController();
+    live.running = { turn, abort };
+    if (state.stopping.signal.aborted) abort.abort();
+    const isStopping = () => state.stopping.signal.aborted;
+    const done = await runTurn({ house, session: live, turn, signal: abort.signal, isStopping });
+    live.running = null;
+    if (isStopping()) return;
+    state.problem = done.ok ? null : done;
+    if (!done.ok) {
+      house.ports.log(`turn ${turn}: ${done.code}: ${done.detail}`);
+      live.queue.unshift(turn);
+      await house.ports.clock.sleep(DISK_RETRY_MS, state.stopping.signal);
+      if (isStopping()) return;
+      continue;
+    }
+    const told: Promise<void> = memory.updated(live.file.id)
+      .finally(() => state.telling.delete(told));
+    state.telling.add(told);
+  }
+  live.worker = null;
+  marks.sweep((session) => {
+    const other = state.live.get(session);
+    return other !== undefined && (other.running !== null || other.queue.length > 0);
+  });
+}
+
+function recoverOne(options: SessionsOptions, state: State, session: SessionId): void {
+  const { ports, outbox } = options.house;
+  if (state.live.has(session)) return;
+  const folder = `${options.root}/${session}`;
+  const opened = openSession(ports, folder);
+  if (!opened.ok) {
+    if (opened.code === "not-found") return;
+    ports.log(`session ${session}: ${opened.code}: ${opened.detail}`);
+    const text = `The session ${session} cannot be continued: ${opened.detail}`;
+    const said = { session, turn: null, message_id: null, label: SESSION_START, text };
+    outbox.put({ ...said, is: "notice", code: opened.code });
+    return;
+  }
+  const { records } = opened.value;
+  const ended = new Set(records.flatMap((one) => one.kind === "turn_end" ? [one.turn] : []));
+  const open = turnOrder(records).filter((turn) => !ended.has(turn));
+  if (open.length === 0) return opened.value.close();
+  ports.log(`session ${session}: ${open.length} unfinished turns`);
+  const live = keep(options, state, opened.value, folder, null);
+  for (const turn of open) enqueue(options, state, live, turn);
+}

@@ -1,0 +1,261 @@
+// One turn, from its user record to its end: ask the model, make the calls it wants, ask again.
+//
+// 1. What is next comes from the log alone, so a turn goes on after a restart where it stood.
+// 2. A record is durable before anything that follows from it: an answer before its calls are made,
+//    a result before brokerd may forget it, a label before the text it covers, the reply before it is
+//    delivered.
+// 3. A turn that cannot go on ends with a notice; only a disk that refuses leaves it unfinished.
+import type { LoopdConfig } from "../../shared/config/loopd.ts";
+import { CallId, type TurnId, ulid } from "../../shared/ids/ids.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import type { ErrorCode } from "../../shared/results/codes.ts";
+import { ERRORS } from "../../shared/results/codes.ts";
+import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
+import { encodeCanonical } from "../../shared/wire/codec.ts";
+import type { Broker } from "./broker.ts";
+import { cacheLoss } from "./cache.ts";
+import type { Piece } from "./completion.ts";
+import type { Hub } from "./hub.ts";
+import type { Asked, Model } from "./model.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Ports } from "./ports.ts";
+import { extendPrefix, recordsOf, requestBody, type SentPrefix } from "./request.ts";
+import type { SessionFile } from "./session_files.ts";
+import type { Slots } from "./slots.ts";
+import { isArguments } from "./tool_arguments.ts";
+import { answerUnanswered, performCall } from "./turn_calls.ts";
+import { nextStep } from "./turn_step.ts";
+
+/** What every turn uses. */
+export interface House {
+  readonly ports: Ports;
+  readonly config: LoopdConfig;
+  readonly model: Model;
+  readonly broker: Broker;
+  readonly slots: Slots;
+  readonly hub: Hub;
+  readonly outbox: Outbox;
+  /** Holds when the model server is as recorded; may ask it, on the slot that the caller holds. */
+  readonly ready: (slot: number) => Promise<Result<null>>;
+  /** The last session that used each slot. */
+  readonly slotUsers: Map<number, string>;
+}
+
+/** A session with its files open. */
+export interface OpenSession {
+  readonly file: SessionFile;
+  readonly folder: string;
+  readonly slot: number;
+  sent: SentPrefix | undefined;
+  /** Digests of the catalogues in force, once brokerd knows the session. */
+  catalogs: readonly string[] | null;
+}
+
+export interface Turn {
+  readonly house: House;
+  readonly session: OpenSession;
+  readonly turn: TurnId;
+  /** Aborts when the owner cancels or the process stops. */
+  readonly signal: AbortSignal;
+  readonly isStopping: () => boolean;
+}
+
+/** Runs a turn to its end. A failure is the disk's: nothing was lost, and it may be run again. */
+export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> {
+  let asked = 0;
+  for (;;) {
+    if (turn.isStopping()) return ok("stopped");
+    const { file } = turn.session;
+    const records = recordsOf(file.records, turn.turn);
+    const step = nextStep(records, turn.house.config.inference.tool_calls);
+    const wasCancelled = turn.signal.aborted && step.is !== "ended" && step.is !== "reply";
+    if (wasCancelled && !(step.is === "stop" && step.code === "turn-cancelled")) {
+      const noted = note(turn, "turn-cancelled", ERRORS["turn-cancelled"].what);
+      if (!noted.ok) return noted;
+      continue;
+    }
+    switch (step.is) {
+      case "ended":
+        return ok("ended");
+      case "reply":
+        return endWithReply(turn, step.text);
+      case "stop": {
+        const answered = answerUnanswered(turn, step.unanswered, step.code);
+        return answered.ok ? endWithNotice(turn, err(step.code, "")) : answered;
+      }
+      case "call": {
+        const done = await performCall(turn, step.call, step.repeats);
+        if (!done.ok) return done;
+        break;
+      }
+      default: {
+        const done = await askModel(turn, asked++ === 0 ? "fresh" : "back");
+        if (!done.ok && isDisk(done)) return done;
+        if (!done.ok && !turn.signal.aborted) return endWithNotice(turn, done);
+      }
+    }
+  }
+}
+
+function isDisk(failure: Err): boolean {
+  return failure.code.startsWith("disk-") || failure.code === "record-invalid";
+}
+
+async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>> {
+  const { house, session } = turn;
+  const { slot, file } = session;
+  const onPlace = (place: number) => house.hub.state(file.id, turn.turn, "queued", { place });
+  const release = await house.slots.acquire({ slot, as, signal: turn.signal, onPlace });
+  if (release === null) return err("turn-cancelled", "Left the queue");
+  const otherUser = house.slotUsers.get(slot);
+  let asked: Result<Asked>;
+  try {
+    asked = await askHoldingSlot(turn);
+  } finally {
+    house.slotUsers.set(slot, file.id);
+    release();
+  }
+  if (!asked.ok) return asked;
+  const loss = cacheLoss(turn.turn, asked.value.answer.timings, file.records, {
+    nowUnixMs: house.ports.clock.nowUnixMs(),
+    hasOtherUser: otherUser !== undefined && otherUser !== file.id,
+  });
+  const kept = appendAnswer(turn, asked.value);
+  return kept.ok && loss !== null ? file.append(loss) : kept;
+}
+
+async function askHoldingSlot(turn: Turn): Promise<Result<Asked>> {
+  const { house, session } = turn;
+  const { model, thinking_tokens } = house.config.inference;
+  const ready = await house.ready(session.slot);
+  if (!ready.ok) return ready;
+  const { baseline, records, id } = session.file;
+  const body = requestBody(baseline, records, turn.turn, { model, slot: session.slot });
+  const sent = extendPrefix(session.sent, body.messages);
+  if (!sent.ok) return sent;
+  session.sent = sent.value;
+  const used = recordsOf(records, turn.turn).reduce(
+    (sum, record) => sum + (record.kind === "assistant" ? thoughtTokens(record) : 0),
+    0,
+  );
+  house.hub.state(id, turn.turn, "reading", { percent: 0 });
+  return await house.model.ask(body.bytes, {
+    slot: session.slot,
+    signal: turn.signal,
+    thinkingLeft: Math.max(1, thinking_tokens - used),
+    onPiece: tellPieces(turn),
+    onRetry: (failure, partial) => {
+      const came = partial === "" ? "" : ` Until then it had said:\n${partial.slice(0, 8_000)}`;
+      note(turn, failure.code, `Tried again. ${failure.detail}.${came}`);
+      house.hub.state(id, turn.turn, "reading", { percent: 0 });
+    },
+  });
+}
+
+/** Thoughts of earlier answers of the turn; the log has their text, so about four bytes a token. */
+function thoughtTokens(record: Extract<SessionRecord, { kind: "assistant" }>): number {
+  return Math.ceil(record.reasoning_content.length / 4);
+}
+
+function tellPieces(turn: Turn): (piece: Piece) => void {
+  const { hub } = turn.house;
+  const { id } = turn.session.file;
+  let now = "";
+  return (piece) => {
+    if (piece.is === "progress") {
+      return hub.state(id, turn.turn, "reading", { percent: piece.percent });
+    }
+    const state = piece.is === "thinking"
+      ? "thinking"
+      : piece.is === "call"
+      ? "calling"
+      : "writing";
+    if (now !== state) hub.state(id, turn.turn, state);
+    now = state;
+    if (piece.is !== "call") hub.delta(id, turn.turn, piece.is, piece.text);
+  };
+}
+
+/** Stores an answer as it came, but for arguments that no server could be shown again. */
+function appendAnswer(turn: Turn, { answer }: Asked): Result<null> {
+  const { file } = turn.session;
+  const { clock, random } = turn.house.ports;
+  const received: Record<string, string> = {};
+  const calls = answer.calls.map((call): LoggedCall => {
+    const id = CallId.parse(`c-${ulid(clock.nowUnixMs(), random)}`);
+    const isShowable = isArguments(call.arguments);
+    if (!isShowable) received[id] = call.arguments;
+    return {
+      call: id,
+      name: call.name.slice(0, 256).toWellFormed(),
+      arguments: isShowable ? call.arguments : "{}",
+    };
+  });
+  const isAltered = Object.keys(received).length > 0;
+  const artifact = isAltered ? file.archive(encodeCanonical(received)) : ok(null);
+  if (!artifact.ok) return artifact;
+  return file.append({
+    kind: "assistant",
+    time_unix_ms: clock.nowUnixMs(),
+    turn: turn.turn,
+    content: answer.content,
+    reasoning_content: answer.reasoning,
+    tool_calls: calls,
+    finish: answer.finish,
+    timings: answer.timings,
+    artifact: artifact.value,
+  });
+}
+
+function note(turn: Turn, code: ErrorCode, text: string): Result<null> {
+  return turn.session.file.append({
+    kind: "notice",
+    time_unix_ms: turn.house.ports.clock.nowUnixMs(),
+    turn: turn.turn,
+    code,
+    text: text.toWellFormed().slice(0, 16_000),
+  });
+}
+
+function endWithReply(turn: Turn, text: string): Result<"ended"> {
+  return deliverAndEnd(turn, { is: "reply", code: null, text }, "answered");
+}
+
+/** What happened, what was kept, what to do. */
+function endWithNotice(turn: Turn, failure: Err): Result<"ended"> {
+  const { what, todo } = ERRORS[failure.code];
+  const detail = failure.detail === "" ? "" : ` (${failure.detail})`;
+  const text = `${what}${detail} Your message is kept in the session. ${todo}`;
+  const outcome = failure.code === "turn-cancelled" ? "cancelled" : "failed";
+  if (outcome === "failed") {
+    const noted = note(turn, failure.code, text);
+    if (!noted.ok) return noted;
+  }
+  return deliverAndEnd(turn, { is: "notice", code: failure.code, text }, outcome);
+}
+
+function deliverAndEnd(
+  turn: Turn,
+  said: { readonly is: "reply" | "notice"; readonly code: ErrorCode | null; readonly text: string },
+  outcome: "answered" | "failed" | "cancelled",
+): Result<"ended"> {
+  const { file } = turn.session;
+  const user = recordsOf(file.records, turn.turn).find((record) => record.kind === "user");
+  if (!turn.house.outbox.hasFor(turn.turn)) {
+    const put = turn.house.outbox.put({
+      session: file.id,
+      turn: turn.turn,
+      message_id: user?.kind === "user" ? user.message_id : null,
+      label: file.label(),
+      ...said,
+    });
+    if (!put.ok) return put;
+  }
+  const ended = file.append({
+    kind: "turn_end",
+    time_unix_ms: turn.house.ports.clock.nowUnixMs(),
+    turn: turn.turn,
+    outcome,
+  });
+  return ended.ok ? ok("ended") : ended;
+}

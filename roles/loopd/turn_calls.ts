@@ -1,0 +1,296 @@
+// The tool calls of a turn: resolved, asked of brokerd, and their results appended. A call always
+// gets a result, so that no request ever shows the model a call without one.
+import { z } from "zod";
+import type { CallId } from "../../shared/ids/ids.ts";
+import { ApprovalId, ToolName } from "../../shared/ids/ids.ts";
+import { equalLabel, join, type Label } from "../../shared/labels/label.ts";
+import type { ErrorCode } from "../../shared/results/codes.ts";
+import { ERRORS } from "../../shared/results/codes.ts";
+import { ok, type Result } from "../../shared/results/result.ts";
+import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
+import { neutraliseMarkup } from "../../shared/text/markup.ts";
+import { decodeUtf8, encodeUtf8, parseJson } from "../../shared/wire/codec.ts";
+import type { Response, ToolCall } from "./broker.ts";
+import { recordsOf } from "./request.ts";
+import { readArtifact } from "./session_files.ts";
+import { sessionKind } from "./session_kind.ts";
+import { declaredTools, resolveCall, type Resolved } from "./tool_calls.ts";
+import { shownPage, shownResult } from "./tool_result.ts";
+import type { Turn } from "./turn.ts";
+import { REPEATS_TOLD } from "./turn_step.ts";
+
+type ToolResult = Extract<SessionRecord, { kind: "tool_result" }>;
+
+/** Makes one call and appends its result. A failure is the disk's. */
+export async function performCall(
+  turn: Turn,
+  call: LoggedCall,
+  repeats: number,
+): Promise<Result<null>> {
+  const { house, session } = turn;
+  const spoiled = spoiledProblem(turn, call);
+  if (spoiled !== null) return appendOwn(turn, call, call.name, "arguments-invalid", spoiled);
+  await openAtBroker(turn);
+  const catalog = session.catalogs === null ? null : await house.broker.tools(session.catalogs);
+  const declared = declaredTools(session.file.baseline.tools);
+  const resolved = resolveCall(call, { declared, catalog });
+  if (resolved.is === "corrective") {
+    return appendOwn(turn, call, resolved.tool, resolved.code, resolved.text);
+  }
+  return await askBroker(turn, call, resolved, repeats);
+}
+
+/** Why a call cannot be run at all: its arguments did not survive, or its answer was cut off. */
+function spoiledProblem(turn: Turn, call: LoggedCall): string | null {
+  const answer = recordsOf(turn.session.file.records, turn.turn).find((record) =>
+    record.kind === "assistant" && record.tool_calls.includes(call)
+  );
+  if (answer?.kind !== "assistant") return null;
+  if (answer.artifact !== null) {
+    const bytes = readArtifact(turn.house.ports.disk, turn.session.folder, answer.artifact);
+    const text = bytes.ok ? decodeUtf8(bytes.value) : bytes;
+    const value = text.ok ? parseJson(text.value) : text;
+    const received = z.record(z.string(), z.string()).safeParse(value.ok ? value.value : null);
+    if (!received.success || Object.hasOwn(received.data, call.call)) {
+      return `${call.name} was not called: its arguments were not the text of one JSON object. ` +
+        "Send the call again with whole arguments.";
+    }
+  }
+  return answer.finish === "tool_calls"
+    ? null
+    : `${call.name} was not called: the answer was cut off before it ended. Send the call again.`;
+}
+
+/** Makes brokerd know the session and takes its label over. Without brokerd the call itself will say so. */
+async function openAtBroker(turn: Turn): Promise<void> {
+  const { house, session } = turn;
+  if (session.catalogs !== null) return;
+  const opened = await house.broker.open(session.file.id, sessionKind(session.file.id));
+  if (!opened.ok) {
+    return house.ports.log(`session_open ${session.file.id}: ${opened.code}: ${opened.detail}`);
+  }
+  session.catalogs = opened.value.catalogs;
+  raiseOwn(turn, opened.value.label, "brokerd's label of the session");
+}
+
+async function askBroker(
+  turn: Turn,
+  call: LoggedCall,
+  resolved: Extract<Resolved, { is: "run" }>,
+  repeats: number,
+): Promise<Result<null>> {
+  const { house, session } = turn;
+  const { id } = session.file;
+  const toolName = ToolName.parse(resolved.tool);
+  const asked: ToolCall = {
+    session: id,
+    turn: turn.turn,
+    call: call.call,
+    tool: toolName,
+    args: resolved.text,
+  };
+  house.hub.state(id, turn.turn, "calling", { tool: toolName, call: call.call });
+  let end = await house.broker.run(asked, turn.signal, ({ state, approval }) => {
+    const isWaiting = state === "waiting_approval";
+    house.hub.state(id, turn.turn, isWaiting ? "waiting_approval" : "calling", {
+      tool: toolName,
+      call: call.call,
+      approval: approval === null ? null : ApprovalId.parse(approval),
+    });
+  });
+  if (end.is === "cancelled" && turn.isStopping()) return ok(null);
+  if (end.is === "cancelled") end = await house.broker.cancel(asked);
+  switch (end.is) {
+    case "answered": {
+      const kept = end.response.outcome === "run_local"
+        ? appendPage(turn, call, resolved, end.response)
+        : appendResponse(turn, call, toolName, end.response, end.output, repeats);
+      if (kept.ok) await house.broker.ack(id, call.call);
+      return kept;
+    }
+    case "refused":
+      return appendFailure(turn, call, toolName, "failed", end.err.code, end.err.detail);
+    case "lost": {
+      const outcome = end.wasSent ? "unknown" : "failed";
+      return appendFailure(turn, call, toolName, outcome, end.err.code, end.err.detail);
+    }
+    default: {
+      const why = ERRORS["turn-cancelled"].what;
+      return appendFailure(turn, call, toolName, "unknown", "turn-cancelled", why);
+    }
+  }
+}
+
+function appendResponse(
+  turn: Turn,
+  call: LoggedCall,
+  tool: string,
+  response: Response,
+  output: Uint8Array,
+  repeats: number,
+): Result<null> {
+  const { file } = turn.session;
+  const { outcome } = response;
+  if (outcome === "run_local") return ok(null);
+  const shown = shownResult({
+    tool,
+    call: call.call,
+    outcome,
+    message: response.message,
+    code: response.code,
+    label: response.label,
+    output,
+    sha256: response.sha256,
+    isCut: response.is_cut,
+    capBytes: turn.house.config.tools.result_bytes,
+    warning: repeats < REPEATS_TOLD
+      ? ""
+      : `This same call was made ${repeats} times in this turn; it will not answer otherwise`,
+  });
+  const artifact = shown.isExact ? ok(null) : file.archive(output);
+  if (!artifact.ok) return artifact;
+  const raised = raiseOwn(turn, response.session_label, `result of ${tool}`);
+  if (!raised.ok) return raised;
+  return file.append({
+    ...resultOf(turn, call, tool, shown.content, response.label),
+    outcome,
+    code: response.code,
+    artifact: artifact.value,
+    bytes: output.length,
+    audit: response.audit,
+    container: response.container,
+    image: response.image,
+  });
+}
+
+const PageArguments = z.object({
+  call: z.string(),
+  offset: z.int().min(0).default(0),
+  limit: z.int().min(1).default(1_000_000_000),
+});
+
+/** A page of an earlier result of this session, decided by brokerd and answered from the artifacts. */
+function appendPage(
+  turn: Turn,
+  call: LoggedCall,
+  resolved: Extract<Resolved, { is: "run" }>,
+  response: Response,
+): Result<null> {
+  const { file, folder } = turn.session;
+  const args = PageArguments.safeParse(resolved.args);
+  if (resolved.tool !== "read_result" || !args.success) {
+    return appendOwn(
+      turn,
+      call,
+      resolved.tool,
+      "tool-unknown",
+      `${resolved.tool} is not known here`,
+    );
+  }
+  const source = file.records.find((record): record is ToolResult =>
+    record.kind === "tool_result" && record.call === args.data.call
+  );
+  if (source === undefined || source.artifact === null) {
+    const why = source === undefined ? "has no result in this session" : "was shown in full";
+    return appendOwn(turn, call, resolved.tool, "not-found", `The call ${args.data.call} ${why}.`);
+  }
+  const bytes = readArtifact(turn.house.ports.disk, folder, source.artifact);
+  if (!bytes.ok) return appendOwn(turn, call, resolved.tool, bytes.code, bytes.detail);
+  const label = join(response.label, { class: source.class, untrusted: source.untrusted });
+  const limit = Math.min(args.data.limit, turn.house.config.tools.result_bytes);
+  const { offset } = args.data;
+  const content = shownPage({ tool: source.tool, label, bytes: bytes.value, offset, limit });
+  return file.append({
+    ...resultOf(turn, call, resolved.tool, content, label),
+    outcome: "done",
+    audit: response.audit,
+  });
+}
+
+/** A label record when `label` adds something to the session's own. */
+export function raiseOwn(
+  turn: Pick<Turn, "house" | "session">,
+  label: Label,
+  why: string,
+): Result<null> {
+  const { file } = turn.session;
+  const joined = join(file.label(), label);
+  if (equalLabel(joined, file.label())) return ok(null);
+  const time_unix_ms = turn.house.ports.clock.nowUnixMs();
+  return file.append({ kind: "label", time_unix_ms, ...joined, why });
+}
+
+function resultOf(
+  turn: Turn,
+  call: { readonly call: CallId },
+  tool: string,
+  content: string,
+  label: Label,
+): ToolResult {
+  return {
+    kind: "tool_result",
+    time_unix_ms: turn.house.ports.clock.nowUnixMs(),
+    turn: turn.turn,
+    call: call.call,
+    tool: tool.slice(0, 256).toWellFormed(),
+    content,
+    ...label,
+    outcome: "corrective",
+    code: null,
+    artifact: null,
+    bytes: encodeUtf8(content).length,
+    audit: null,
+    container: null,
+    image: null,
+  };
+}
+
+/** loopd's own words about a call that was not made. */
+function appendOwn(
+  turn: Turn,
+  call: LoggedCall,
+  tool: string,
+  code: ErrorCode,
+  text: string,
+): Result<null> {
+  return appendFailure(turn, call, tool, "corrective", code, text);
+}
+
+function appendFailure(
+  turn: Turn,
+  call: LoggedCall,
+  tool: string,
+  outcome: ToolResult["outcome"],
+  code: ErrorCode,
+  text: string,
+): Result<null> {
+  const label = turn.session.file.label();
+  const content = outcome === "corrective" ? neutraliseMarkup(text) : shownResult({
+    tool,
+    call: call.call,
+    outcome,
+    message: text,
+    code,
+    label,
+    output: new Uint8Array(),
+    sha256: "",
+    isCut: false,
+    capBytes: turn.house.config.tools.result_bytes,
+    warning: "",
+  }).content;
+  return turn.session.file.append({ ...resultOf(turn, call, tool, content, label), outcome, code });
+}
+
+/** Gives every call that will not be made a result that says so. */
+export function answerUnanswered(
+  turn: Turn,
+  calls: readonly LoggedCall[],
+  code: ErrorCode,
+): Result<null> {
+  for (const call of calls) {
+    const text = `${call.name} was not called. ${ERRORS[code].what}`;
+    const done = appendOwn(turn, call, call.name, code, text);
+    if (!done.ok) return done;
+  }
+  return ok(null);
+}
