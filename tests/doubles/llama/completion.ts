@@ -130,6 +130,7 @@ async function answer(started: Started, kept: Kept): Promise<void> {
     wake: new AbortController(),
   };
   engine.running.set(id, task);
+  slot.task.limit = limitOf(engine, prepared, knobs);
   const whole: Answer = {
     ...started,
     ...kept,
@@ -143,7 +144,7 @@ async function answer(started: Started, kept: Kept): Promise<void> {
       extra: knobs.extraFields,
     },
     plan: planFor(engine, prepared, turn, knobs),
-    limit: limitOf(engine, prepared, knobs),
+    limit: slot.task.limit,
     endTagForbidden: forbidsEndTag(prepared.request),
   };
   Object.assign(kept.record, { slot: slot.id, cacheN, promptN: prepared.tokens.length - cacheN });

@@ -85,7 +85,7 @@ async function handleGet(call: Call): Promise<void> {
       return await handleSlots(engine, exchange);
     case "/models":
     case "/v1/models":
-      return await respondJson(exchange, 200, { object: "list", data: [modelEntry(engine)] });
+      return await respondJson(exchange, 200, modelList(engine));
     case "/metrics":
       if (!engine.options.metrics) return await notSupported(exchange, "metrics are disabled");
       return await respondText(exchange, 200, metrics(engine));
@@ -164,12 +164,28 @@ async function handleControl(engine: Engine, exchange: Exchange, body: JsonObjec
   return await respondJson(exchange, 200, { success: true });
 }
 
+/** The sampling defaults a server shows. */
+const SAMPLING: JsonObject = {
+  seed: 4_294_967_295,
+  temperature: 0.8,
+  top_k: 40,
+  top_p: 0.95,
+  min_p: 0.05,
+  typical_p: 1,
+  repeat_penalty: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  max_tokens: -1,
+  n_predict: -1,
+  stream: false,
+  samplers: ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "temperature"],
+};
+
 function props(engine: Engine): JsonObject {
   const { options } = engine;
   const knobs = engine.knobs();
-  const params = { temperature: 0.8, top_k: 40, top_p: 0.95, min_p: 0.05, seed: 4294967295 };
   return {
-    default_generation_settings: { params, n_ctx: knobs.nCtx ?? options.nCtx },
+    default_generation_settings: { params: SAMPLING, n_ctx: knobs.nCtx ?? options.nCtx },
     total_slots: knobs.totalSlots ?? options.slots,
     model_alias: options.model,
     model_ftype: "F16",
@@ -205,10 +221,18 @@ export function modelMeta(engine: Engine): JsonObject {
   };
 }
 
+/** One model in the server's own form and in that of another program it stands in for. */
+function modelList(engine: Engine): JsonObject {
+  const { model } = engine.options;
+  const other = { name: model, model, type: "model", tags: [""], capabilities: ["completion"] };
+  return { models: [other], object: "list", data: [modelEntry(engine)] };
+}
+
 function modelEntry(engine: Engine): JsonObject {
   return {
     id: engine.options.model,
-    aliases: [],
+    aliases: [engine.options.model],
+    architecture: { input_modalities: ["text"], output_modalities: ["text"] },
     tags: [],
     object: "model",
     created: Math.floor(Date.now() / 1000),
@@ -243,15 +267,11 @@ function slotEntry(engine: Engine, slot: Slot): JsonObject {
     n_prompt_tokens: inSlot,
     n_prompt_tokens_processed: task.processed,
     n_prompt_tokens_cache: task.cached,
-    params: {
-      temperature: 0.8,
-      chat_format: "peg-native",
-      reasoning_format: "deepseek",
-    },
+    params: { ...SAMPLING, chat_format: "peg-native", reasoning_format: "deepseek" },
     next_token: [{
       has_next_token: slot.busy,
       has_new_line: false,
-      n_remain: slot.busy ? nCtx - inSlot : -1,
+      n_remain: slot.busy ? task.limit - task.decoded : -1,
       n_decoded: task.decoded,
     }],
   };

@@ -22,8 +22,8 @@ export type Generation = {
   readonly maxMs: number;
   /** True when a forced end of thinking kills the process. */
   readonly endTagForbidden: boolean;
-  /** Called with every visible delta and the tokens generated so far. */
-  readonly show: (delta: Delta, predictedN: number) => Promise<void>;
+  /** Called for each step of whole characters, null when nothing of it can be seen. */
+  readonly show: (delta: Delta | null, predictedN: number) => Promise<void>;
   /** Called for every token, visible or not. */
   readonly onToken: (predictedN: number) => void;
 };
@@ -64,9 +64,11 @@ export async function generate(g: Generation, tokens: number[]): Promise<Outcome
     tokens.push(...own);
     g.onToken(tokens.length);
     const delta = own.length === step.tokens.length ? step.delta : partOf(step, own);
+    if (delta !== null || (own.length > 0 && wholeText(own) !== "")) {
+      await g.show(delta, tokens.length);
+    }
     if (delta !== null) {
       deltas++;
-      await g.show(delta, tokens.length);
       if ("tool_calls" in delta) fragments++;
       const how = breakAfter(g.knobs, deltas);
       if (how !== null) return { kind: "broken", how };

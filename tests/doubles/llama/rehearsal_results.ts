@@ -8,8 +8,10 @@ const SHOWN_CHARS = 1200;
 
 /** An answer in words to what the tool returned. */
 export function answerToResult(owner: string, asked: ChatCall | undefined, text: string): string {
-  const name = asked?.name === "call_tool" ? textOf(asked.args["name"]) : asked?.name ?? "the tool";
-  const inner = asked?.name === "call_tool" ? parsed(textOf(asked.args["arguments"])) : asked?.args;
+  const given = isObject(asked?.args) ? asked.args : {};
+  const isInner = asked?.name === "call_tool";
+  const name = isInner ? textOf(given["name"]) : asked?.name ?? "the tool";
+  const inner = isInner ? parsed(textOf(given["arguments"])) : given;
   const args = isObject(inner) ? inner : {};
   const body = withoutHeading(text);
   const quoted = quote(body);

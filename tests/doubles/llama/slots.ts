@@ -12,8 +12,17 @@ export type Slot = {
   busy: boolean;
   lastUsed: number;
   /** Of the running task, for `/slots`. */
-  task: { id: number; promptTokens: number; processed: number; cached: number; decoded: number };
+  task: SlotTask;
   started: boolean;
+};
+
+export type SlotTask = {
+  readonly id: number;
+  processed: number;
+  readonly cached: number;
+  decoded: number;
+  /** Tokens it may generate; 0 before that is known. */
+  limit: number;
 };
 
 export type Grant = { readonly slot: Slot; readonly cacheN: number };
@@ -60,8 +69,7 @@ export function slotPool(count: number, cutting: "any" | "hybrid"): SlotPool {
     const loses = shared < KEEP_HALF * slot.tokens.length || isOldest;
     if (ask.useCache && loses && !pinnedEmpty) ram.exchange(slot, ask);
     const cacheN = ask.useCache ? reuse(slot, ask, cutting) : 0;
-    const { length } = ask.tokens;
-    slot.task = { id: ++tasks, promptTokens: length, processed: 0, cached: cacheN, decoded: 0 };
+    slot.task = { id: ++tasks, processed: 0, cached: cacheN, decoded: 0, limit: 0 };
     slot.started = true;
     return { slot, cacheN };
   };
@@ -146,7 +154,7 @@ function hostCache(): HostCache {
 }
 
 function freshSlot(id: number): Slot {
-  const task = { id: 0, promptTokens: 0, processed: 0, cached: 0, decoded: 0 };
+  const task = { id: 0, processed: 0, cached: 0, decoded: 0, limit: 0 };
   return { id, tokens: [], checkpoints: [], busy: false, lastUsed: 0, task, started: false };
 }
 

@@ -27,7 +27,7 @@ const PROXY_ERROR = "proxy error: Failed to read connection";
 const DEFAULT_PING_S = 30;
 
 type Free = (outcome: Outcome) => Promise<void>;
-type Show = (delta: Delta, predictedN: number) => Promise<void>;
+type Show = (delta: Delta | null, predictedN: number) => Promise<void>;
 
 export async function answerStream(a: Answer, tokens: number[], free: Free): Promise<Outcome> {
   const { body } = a.prepared.request;
@@ -96,19 +96,19 @@ function batchEnds(a: Answer, total: number, cacheN: number): number[] {
 
 function progressTo(a: Answer, out: SseOut): (processed: number) => Promise<void> {
   const { cacheN } = a.grant;
+  const isTimed = a.prepared.request.body["timings_per_token"] === true;
   return (processed) => {
+    const figures = timings({ cacheN, promptN: processed - cacheN, predictedN: 0 });
     const prompt_progress = {
       total: a.prepared.tokens.length,
       cache: cacheN,
       processed,
-      time_ms: Math.round(timingOf(a, processed - cacheN)),
+      time_ms: Math.round(numberOf(figures["prompt_ms"], 0)),
     };
-    return out.event(chunk(a.who, ROLE, null, { prompt_progress }));
+    const more = isTimed && !a.knobs.omitTimings ? { timings: figures } : {};
+    return out.event(chunk(a.who, ROLE, null, { ...more, prompt_progress }));
   };
 }
-
-const timingOf = (a: Answer, promptN: number) =>
-  numberOf(timings({ cacheN: a.grant.cacheN, promptN, predictedN: 1 })["prompt_ms"], 0);
 
 function countsOf(a: Answer, predictedN: number): Counts {
   const { cacheN } = a.grant;
@@ -119,15 +119,21 @@ function timingsOf(a: Answer, predictedN: number): JsonObject {
   return a.knobs.omitTimings ? {} : { timings: timings(countsOf(a, predictedN)) };
 }
 
+/** The role goes out with the first token of whole characters, whether or not it shows anything. */
 function showTo(a: Answer, out: SseOut, tokens: readonly number[]): Show {
   const { body } = a.prepared.request;
-  const isTimed = body["timings_per_token"] === true;
+  let hasBegun = false;
   let deltas = 0;
+  const begin = async (more: JsonObject) => {
+    if (!a.knobs.noRole) await out.event(chunk(a.who, ROLE, null, more));
+    if (a.knobs.unknownEvent) await out.event({ object: "unheard.of", n: 1 });
+    hasBegun = true;
+  };
   return async (delta, predictedN) => {
-    if (deltas === 0 && !a.knobs.noRole) await out.event(chunk(a.who, ROLE, null, {}));
-    if (deltas === 0 && a.knobs.unknownEvent) await out.event({ object: "unheard.of", n: 1 });
+    const more = body["timings_per_token"] === true ? timingsOf(a, predictedN) : {};
+    if (!hasBegun) await begin(delta === null ? more : {});
+    if (delta === null) return;
     deltas++;
-    const more = isTimed ? timingsOf(a, predictedN) : {};
     const event = chunk(a.who, delta, null, more);
     const isLogged = body["logprobs"] === true && "content" in delta;
     await out.event(isLogged ? withLogprobs(event, delta.content, tokens.at(-1) ?? 0) : event);
@@ -202,7 +208,7 @@ function verboseOf(a: Answer): JsonObject {
 
 export async function answerWhole(a: Answer, tokens: number[], free: Free): Promise<Outcome> {
   const said: Collected = { content: "", reasoning: "", calls: new Map() };
-  const show = (delta: Delta) => Promise.resolve(collect(said, delta));
+  const show: Show = (delta) => Promise.resolve(delta === null ? undefined : collect(said, delta));
   const outcome = await run(a, tokens, () => Promise.resolve(), show);
   await free(outcome);
   if (outcome.kind === "cancelled") return outcome;

@@ -8,7 +8,7 @@ import {
   type Judged,
   serverError,
 } from "./chat_request.ts";
-import { spacedJson, templateValue } from "./json_value.ts";
+import { isObject, spacedJson, templateValue } from "./json_value.ts";
 
 export type TemplateName = "qwen3.5" | "qwen3.6" | "qwen2.5";
 
@@ -42,6 +42,10 @@ export function renderPrompt(
   const lastUser = messages.findLastIndex((m) => m.role === "user" && !isToolText(m.content));
   if (lastUser < 0 && template !== "qwen2.5") {
     return serverError("Jinja Exception: No user query found in messages.");
+  }
+  const isBad = messages.some((m) => m.calls.some((c) => !isObject(c.args)));
+  if (isBad && template !== "qwen2.5") {
+    return serverError("Jinja Exception: the arguments of a tool call are not a mapping");
   }
   const tail = messages.at(-1);
   const prefill = tail?.role === "assistant" ? tail : null;
@@ -134,7 +138,7 @@ function callText(template: TemplateName, call: ChatCall): string {
       spacedJson(call.args)
     }}\n</tool_call>`;
   }
-  const parameters = Object.entries(call.args).map(([key, value]) =>
+  const parameters = Object.entries(isObject(call.args) ? call.args : {}).map(([key, value]) =>
     `<parameter=${key}>\n${templateValue(value)}\n</parameter>\n`
   );
   return `<tool_call>\n<function=${call.name}>\n${parameters.join("")}</function>\n</tool_call>`;

@@ -26,7 +26,7 @@ Deno.test("startLlamaDouble() refuses each faulty request with the server's own 
   const cases: [number, RegExp, unknown][] = [
     [500, /parse error/, "{"],
     [400, /'messages' is required/, {}],
-    [400, /'messages' is required/, { messages: null }],
+    [400, /to be an array/, { messages: null }],
     [400, /All non-assistant messages/, { messages: [{ role: "user" }] }],
     [400, /either 'content' or/, { messages: [user("x"), assistant({ reasoning_content: "r" })] }],
     [500, /but is null/, { messages: [user("x"), assistant({ content: "", name: null })] }],
@@ -187,7 +187,7 @@ Deno.test("startLlamaDouble() obeys limits, stop strings and characters of two t
   deepStrictEqual(split.kinds, ["finish"]);
   strictEqual(split.finish, "length");
   const none = await answer(() => speak(), off);
-  strictEqual(none.timings["predicted_n"], 1);
+  deepStrictEqual([none.timings["predicted_n"], none.kinds], [1, ["role", "finish"]]);
   strictEqual(none.finish, "stop");
   const zero = await answer(() => speak(say("one two")), { ...off, max_tokens: 0 });
   deepStrictEqual([zero.content, zero.finish], ["one", "length"]);
