@@ -31,7 +31,13 @@ import {
 } from "../../shared/wire/codec.ts";
 import { type Block, renderBlock } from "./block.ts";
 import { applyEdit, type Edit, type Edited } from "./edits.ts";
-import { type EditableFile, entriesOf, IDENTITY_FILES, textOf } from "./entries.ts";
+import {
+  type EditableFile,
+  entriesOf,
+  IDENTITY_FILES,
+  type IdentityFile,
+  textOf,
+} from "./entries.ts";
 import { readAllIdentity, readIdentity } from "./identity_files.ts";
 import { type FilesState, type Journal, monthOf, openJournal } from "./journal.ts";
 import { closing, type Note, renderNote } from "./notes.ts";
@@ -46,8 +52,8 @@ export type Origin = {
 export interface MemoryStore {
   /** The block as the files are now; `memory-unavailable` when one of them is not in order. */
   block(): Result<Block>;
-  /** The text of an editable file as it is now. */
-  current(file: EditableFile): Result<string>;
+  /** The text of a file as it is now. */
+  current(file: IdentityFile): Result<string>;
   /** Makes an edit; the file's new text. Fails with the codes of `applyEdit` or `memory-changed`. */
   edit(edit: Edit, origin: Origin): Result<string>;
   /** Checks an edit against the files as they are and queues it for the owner's review. */

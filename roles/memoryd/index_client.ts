@@ -1,0 +1,127 @@
+// memoryd's side of the search Worker. A search has a deadline; a Worker that says nothing at all for
+// too long while something is asked of it cannot be stopped from outside, so the role has to end.
+import type { z } from "zod";
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { SessionId } from "../../shared/ids/ids.ts";
+import type { DataClass } from "../../shared/labels/label.ts";
+import { isErrorCode } from "../../shared/results/codes.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { type Ask, Counts, Hits, Told } from "./index_messages.ts";
+
+export interface WorkerPort {
+  post(message: Ask): void;
+  listen(onMessage: (data: unknown) => void, onError: (reason: string) => void): void;
+  end(): void;
+}
+
+export type OnProgress = (
+  step: { readonly logs: number; readonly total_logs: number; readonly records: number },
+) => void;
+
+export interface IndexClient {
+  /** The best `k` texts for a question. Fails with `recall-late` or `memory-index-damaged`. */
+  search(question: string, k: number): Promise<Result<Hits>>;
+  /** Has what is new read: of a session, or of notes.md. A later search sees it. */
+  update(session: SessionId | null): void;
+  reindex(onProgress: OnProgress): Promise<Result<Counts>>;
+  counts(): Promise<Result<Counts>>;
+  close(): void;
+}
+
+export type ClientOptions = {
+  readonly port: WorkerPort;
+  readonly clock: Clock;
+  readonly home: string;
+  readonly maxClass: DataClass;
+  readonly log: (line: string) => void;
+  /** Called once when the Worker has failed or is stuck. */
+  readonly onLost: (reason: string) => void;
+  /** How long a search may take. */
+  readonly lateMs: number;
+  /** How long the Worker may say nothing while something is asked of it. */
+  readonly stuckMs: number;
+};
+
+type Waiting = { settle(result: Result<unknown>): void; onProgress: OnProgress };
+
+/** Opens the index in the Worker and watches over it. */
+export function openIndex(o: ClientOptions): IndexClient {
+  const waiting = new Map<number, Waiting>();
+  const closed = new AbortController();
+  let nextId = 1;
+  let heardMs = o.clock.monotonicMs();
+  o.port.listen((data) => {
+    heardMs = o.clock.monotonicMs();
+    hear(o, waiting, data);
+  }, o.onLost);
+  o.port.post({ kind: "open", id: 0, home: o.home, max_class: o.maxClass });
+
+  const ask = async <S extends z.ZodType>(
+    schema: S,
+    make: (id: number) => Ask,
+    onProgress: OnProgress = () => {},
+  ): Promise<Result<z.output<S>>> => {
+    const id = nextId++;
+    if (waiting.size === 0) heardMs = o.clock.monotonicMs();
+    const told = await new Promise<Result<unknown>>((settle) => {
+      waiting.set(id, { settle, onProgress });
+      o.port.post(make(id));
+    });
+    waiting.delete(id);
+    if (!told.ok) return told;
+    const parsed = schema.safeParse(told.value);
+    return parsed.success
+      ? ok(parsed.data)
+      : err("internal", "The Worker's answer has a wrong form");
+  };
+  void watch(o, closed.signal, () => waiting.size > 0 ? o.clock.monotonicMs() - heardMs : 0);
+  return {
+    search: (query, k) => {
+      const found = ask(Hits, (id) => ({ kind: "search", id, query, k }));
+      return inTime(o, found, "The search did not end in time");
+    },
+    update: (session) => {
+      void ask(Counts.nullable(), (id) => ({ kind: "update", id, session })).then((done) => {
+        if (!done.ok) o.log(`The index could not be brought up to date: ${done.detail}`);
+      });
+    },
+    reindex: (onProgress) => ask(Counts, (id) => ({ kind: "reindex", id }), onProgress),
+    counts: () => inTime(o, ask(Counts, (id) => ({ kind: "counts", id })), "The index is busy"),
+    close: () => {
+      closed.abort();
+      for (const one of waiting.values()) one.settle(err("peer-down", "memoryd is stopping"));
+      o.port.end();
+    },
+  };
+}
+
+function hear(o: ClientOptions, waiting: ReadonlyMap<number, Waiting>, data: unknown): void {
+  const told = Told.safeParse(data);
+  if (!told.success) return o.onLost("The Worker said something that is not in the table");
+  if (told.data.kind === "log") return o.log(told.data.line);
+  const one = waiting.get(told.data.id);
+  if (told.data.kind === "done") return one?.settle(ok(told.data.value));
+  if (told.data.kind === "progress") return one?.onProgress(told.data);
+  const { code, detail } = told.data;
+  return one?.settle(err(isErrorCode(code) ? code : "internal", detail));
+}
+
+async function inTime<T>(
+  o: ClientOptions,
+  work: Promise<Result<T>>,
+  detail: string,
+): Promise<Result<T>> {
+  const stop = new AbortController();
+  const late = o.clock.sleep(o.lateMs, stop.signal).then(() => err("recall-late", detail));
+  const result = await Promise.race([work, late]);
+  stop.abort();
+  return result;
+}
+
+async function watch(o: ClientOptions, closed: AbortSignal, silentMs: () => number): Promise<void> {
+  while (!closed.aborted) {
+    await o.clock.sleep(o.stuckMs / 4, closed);
+    if (closed.aborted || silentMs() < o.stuckMs) continue;
+    return o.onLost(`The search Worker has said nothing for ${Math.round(silentMs())} ms`);
+  }
+}

@@ -1,0 +1,224 @@
+// Keeps the index usable: opens it, brings it up to date, answers from it, and builds it anew when it
+// is missing, of another form or damaged.
+//
+// 1. Changes happen one after another; a search waits for none of them while there is a whole index.
+// 2. While there is none, a search waits a little and then answers from what is built so far.
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { SessionId } from "../../shared/ids/ids.ts";
+import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
+import { clearIndex, exchangeIndex } from "./index_build.ts";
+import { createIndexDb, type Found, type IndexDb, openIndexDb } from "./index_db.ts";
+import type { Counts, Hit, Hits } from "./index_messages.ts";
+import { readAll, readNotes, readSession, type Sources, type Step } from "./index_reading.ts";
+import { snippet } from "./snippet.ts";
+import { matchQuery, type Terms, termsOf } from "./words.ts";
+
+const PATIENCE_MS = 3_000;
+
+export type OnStep = (step: Step & { readonly records: number }) => void;
+
+export type KeeperPlace = Sources & {
+  readonly clock: Clock;
+  /** The existing folder `index/`. */
+  readonly folder: string;
+  readonly log: (line: string) => void;
+  /** Hears of work that takes long, step by step. */
+  readonly onStep: OnStep;
+};
+
+export interface IndexKeeper {
+  search(question: string, k: number): Promise<Result<Hits>>;
+  /** Reads what is new of a session, or of notes.md when it is null. */
+  update(session: SessionId | null): Promise<void>;
+  /** Builds the index anew while the old one goes on answering. */
+  reindex(onStep: OnStep): Promise<Result<Counts>>;
+  counts(): Result<Counts>;
+  close(): void;
+}
+
+type State = {
+  whole: IndexDb | undefined;
+  building: IndexDb | undefined;
+  isClosed: boolean;
+  /** The last change under way; the next one waits for it. */
+  last: Promise<unknown>;
+  /** Settled when the index is whole and has what was there at the start. */
+  ready: Promise<void>;
+};
+
+/** Opens the index and starts to bring it up to date. */
+export function openKeeper(at: KeeperPlace): IndexKeeper {
+  const done = Promise.resolve();
+  const state: State = {
+    whole: undefined,
+    building: undefined,
+    isClosed: false,
+    last: done,
+    ready: done,
+  };
+  try {
+    state.whole = openIndexDb(pathOf(at), at.maxClass);
+  } catch (thrown) {
+    lose(at, state, thrown);
+  }
+  state.ready = state.whole === undefined
+    ? rebuild(at, state)
+    : update(at, state, (db) => readAll(db, at));
+  return {
+    search: (question, k) => search(at, state, question, k),
+    update: (session) =>
+      update(at, state, function* (db) {
+        if (session === null) readNotes(db, at);
+        else yield* readSession(db, at, session);
+      }),
+    reindex: (onStep) =>
+      inTurn(state, async () => {
+        const built = await build(at, state, onStep);
+        return built.ok ? countsOf(state.whole) : built;
+      }),
+    counts: () => countsOf(state.whole ?? state.building),
+    close: () => {
+      state.isClosed = true;
+      closeQuietly(state.whole);
+    },
+  };
+}
+
+function pathOf(at: KeeperPlace): string {
+  return `${at.folder}/memory.sqlite3`;
+}
+
+function inTurn<T>(state: State, change: () => Promise<T>): Promise<T> {
+  const turn = state.last.then(change);
+  state.last = turn.catch(() => {});
+  return turn;
+}
+
+async function run(
+  at: KeeperPlace,
+  state: State,
+  steps: Generator<Step>,
+  db: IndexDb,
+  hear: OnStep,
+) {
+  for (const step of steps) {
+    hear({ ...step, records: db.counts().rows });
+    await at.clock.sleep(0);
+    if (state.isClosed) return;
+  }
+}
+
+function lose(at: KeeperPlace, state: State, thrown: unknown): void {
+  at.log(`The index is damaged and will be built anew: ${messageOf(thrown)}`);
+  closeQuietly(state.whole);
+  state.whole = undefined;
+}
+
+function update(
+  at: KeeperPlace,
+  state: State,
+  steps: (db: IndexDb) => Generator<Step>,
+): Promise<void> {
+  return inTurn(state, async () => {
+    if (state.whole === undefined) return;
+    try {
+      await run(at, state, steps(state.whole), state.whole, at.onStep);
+    } catch (thrown) {
+      lose(at, state, thrown);
+      state.ready = rebuild(at, state);
+    }
+  });
+}
+
+function rebuild(at: KeeperPlace, state: State): Promise<void> {
+  return inTurn(state, async () => {
+    if (state.whole !== undefined || state.isClosed) return;
+    const built = await build(at, state, at.onStep);
+    if (!built.ok) at.log(`The index could not be built: ${built.detail}`);
+  });
+}
+
+async function build(at: KeeperPlace, state: State, hear: OnStep): Promise<Result<void>> {
+  const fresh = `${pathOf(at)}.new`;
+  try {
+    const cleared = clearIndex(at.disk, fresh);
+    if (!cleared.ok) return cleared;
+    const db = createIndexDb(fresh, at.maxClass);
+    state.building = db;
+    await run(at, state, readAll(db, at), db, hear);
+    if (state.isClosed) return err("memory-index-damaged", "memoryd is stopping");
+    // What came in meanwhile, without a pause, so that nothing is between this and the exchange.
+    for (const _ of readAll(db, at));
+    db.close();
+    closeQuietly(state.whole);
+    state.whole = undefined;
+    const placed = exchangeIndex(at.disk, at.folder, fresh, pathOf(at));
+    if (!placed.ok) return placed;
+    state.whole = openIndexDb(pathOf(at), at.maxClass);
+    if (state.whole !== undefined) return ok(undefined);
+    return err("memory-index-damaged", "The new index is not whole");
+  } catch (thrown) {
+    return err("memory-index-damaged", messageOf(thrown));
+  } finally {
+    closeQuietly(state.building);
+    state.building = undefined;
+  }
+}
+
+async function search(
+  at: KeeperPlace,
+  state: State,
+  question: string,
+  k: number,
+): Promise<Result<Hits>> {
+  const terms = termsOf(question);
+  const query = matchQuery(terms);
+  if (query === null) return ok({ hits: [], partial: false });
+  let isReady = await within(at.clock, state.ready);
+  for (let attempts = 0; attempts < 2; attempts++) {
+    const db = state.whole ?? state.building;
+    if (db === undefined) break;
+    try {
+      const hits = db.search(query, k).map((found) => hitOf(found, terms));
+      return ok({ hits, partial: !isReady || state.whole === undefined });
+    } catch (thrown) {
+      lose(at, state, thrown);
+      state.ready = rebuild(at, state);
+      isReady = await within(at.clock, state.ready);
+    }
+  }
+  return err("memory-index-damaged", "There is no index to search in; see memoryd's log");
+}
+
+/** Whether `work` ends within the patience of a search. */
+async function within(clock: Clock, work: Promise<void>): Promise<boolean> {
+  const stop = new AbortController();
+  const late = clock.sleep(PATIENCE_MS, stop.signal).then(() => false);
+  const result = await Promise.race([work.then(() => true), late]);
+  stop.abort();
+  return result;
+}
+
+function hitOf(found: Found, terms: Terms): Hit {
+  const { log, record, timeUnixMs, who, tag, label } = found;
+  const shown = snippet(found.text, terms);
+  return { log, record, time_unix_ms: timeUnixMs, who, tag, label, snippet: shown };
+}
+
+function countsOf(db: IndexDb | undefined): Result<Counts> {
+  if (db === undefined) return err("memory-index-damaged", "There is no index");
+  try {
+    const skipped = db.problems().map(({ log, problem }) => `${log}: ${problem}`);
+    return ok({ ...db.counts(), skipped });
+  } catch (thrown) {
+    return err("memory-index-damaged", messageOf(thrown));
+  }
+}
+
+function closeQuietly(db: IndexDb | undefined): void {
+  try {
+    db?.close();
+  } catch {
+    // It is closed already, or so damaged that closing fails; nobody will use it again.
+  }
+}

@@ -1,0 +1,26 @@
+// Starts the one Worker, with what it may reach spelled out; everything not named is refused to it.
+import type { WorkerPort } from "./index_client.ts";
+
+/** Starts the search Worker for an absolute home folder. */
+export function startWorker(home: string): WorkerPort {
+  const worker = new Worker(new URL("./search_worker.ts", import.meta.url), {
+    type: "module",
+    deno: {
+      permissions: {
+        read: [`${home}/sessions`, `${home}/memory/notes.md`, `${home}/index`],
+        write: [`${home}/index`],
+      },
+    },
+  });
+  return {
+    post: (message) => worker.postMessage(message),
+    listen: (onMessage, onError) => {
+      worker.addEventListener("message", (event) => onMessage(event.data));
+      worker.addEventListener("error", (event) => {
+        event.preventDefault();
+        onError(event.message);
+      });
+    },
+    end: () => worker.terminate(),
+  };
+}

@@ -1,0 +1,147 @@
+// What memoryd answers on its three sockets. Every refusal of a tool call is an answer that the model
+// can act on; only a request that brokerd, loopd or bxctl got wrong is an error.
+import type { Clock } from "../../shared/clock/clock.ts";
+import { mustEnd } from "../../shared/disk/durable.ts";
+import { type Err, ok, type Result } from "../../shared/results/result.ts";
+import { VERSION } from "../../shared/version/version.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import type { BodyOf } from "../../shared/wire/exchange.ts";
+import { on, type Route } from "../../shared/wire/listen.ts";
+import {
+  MEMORY_BLOCK,
+  MEMORY_CALL,
+  MEMORY_STATUS,
+  OWNER_RECALL,
+  REINDEX,
+  SESSION_UPDATED,
+} from "../../shared/wire/memory.ts";
+import { characters, LIMITS } from "./entries.ts";
+import type { IndexClient } from "./index_client.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import { type Answer, parseArguments, refused, runMemory } from "./memory_tool.ts";
+import { labelOf, ownerHit, RecallArguments, recallText, sourceOf } from "./recall.ts";
+
+export type Parts = {
+  readonly store: MemoryStore;
+  readonly index: IndexClient;
+  readonly clock: Clock;
+  readonly startedUnixMs: number;
+  readonly warn: (line: string) => void;
+  /** Ends the process; called when the disk's state is unknown, so that nobody is answered. */
+  readonly end: (failure: Err) => never;
+};
+
+type Call = BodyOf<typeof MEMORY_CALL.request>;
+
+function sure<T>(parts: Parts, result: Result<T>): Result<T> {
+  return !result.ok && mustEnd(result) ? parts.end(result) : result;
+}
+
+/** The table of loop-memory/memory. */
+export function loopRoutes(parts: Parts): Route[] {
+  return [
+    on(MEMORY_BLOCK, async (_body, io) => {
+      const block = parts.store.block();
+      if (!block.ok) return block;
+      const { text, omitted } = block.value;
+      for (const { file, reason } of omitted) parts.warn(`${file}: ${reason}`);
+      await io.chunk(encodeUtf8(text));
+      return ok({ kind: "memory_block_reply", body: { omitted: [...omitted] } });
+    }),
+    on(SESSION_UPDATED, ({ session }) => {
+      parts.index.update(session);
+      return ok({ kind: "ok", body: {} });
+    }),
+  ];
+}
+
+/** The table of broker-memory/memory. */
+export function brokerRoutes(parts: Parts): Route[] {
+  return [on(MEMORY_CALL, async (call, io) => {
+    const answer = sure(
+      parts,
+      call.tool === "recall"
+        ? await recall(parts, call, io.upload)
+        : memory(parts, call, io.upload),
+    );
+    if (!answer.ok) return answer;
+    const { text, ...result } = answer.value;
+    await io.chunk(encodeUtf8(text));
+    return ok({ kind: "memory_result", body: result });
+  })];
+}
+
+function memory(parts: Parts, call: Call, upload: Uint8Array): Result<Answer> {
+  const answer = runMemory(parts.store, call, call.staged ? "stage" : "apply", upload);
+  if (answer.ok) parts.index.update(null);
+  return answer;
+}
+
+async function recall(parts: Parts, call: Call, upload: Uint8Array): Promise<Result<Answer>> {
+  const args = parseArguments(RecallArguments, upload);
+  if (!args.ok) return ok(refused(args));
+  const { query, k } = args.value;
+  const found = await parts.index.search(query, k);
+  if (!found.ok) return ok(refused(found));
+  const { hits } = found.value;
+  const logged = parts.store.logRecall({
+    time_unix_ms: parts.clock.nowUnixMs(),
+    session: call.session,
+    call: call.call,
+    query,
+    hits: hits.map(sourceOf),
+  });
+  if (!logged.ok) return mustEnd(logged) ? logged : ok(refused(logged));
+  const text = recallText(query, found.value);
+  return ok({ outcome: "done", code: null, label: labelOf(hits), text });
+}
+
+/** The table of owner-memory/admin. */
+export function ownerRoutes(parts: Parts): Route[] {
+  return [
+    on(MEMORY_STATUS, async () => ok({ kind: "memory_status", body: await status(parts) })),
+    on(REINDEX, async (_body, io) => {
+      const made = await parts.index.reindex(({ logs, total_logs, records }) => {
+        void io.event({ kind: "reindex_progress", body: { logs, total_logs, records } });
+      });
+      if (!made.ok) return made;
+      const { logs, rows, notes, skipped } = made.value;
+      return ok({ kind: "reindexed", body: { logs, records: rows, notes, skipped } });
+    }),
+    on(OWNER_RECALL, async ({ query, k }) => {
+      const found = await parts.index.search(query, k);
+      if (!found.ok) return found;
+      return ok({ kind: "recalled", body: { hits: found.value.hits.map(ownerHit) } });
+    }),
+  ];
+}
+
+async function status(parts: Parts): Promise<BodyOf<(typeof MEMORY_STATUS.replies)[0]>> {
+  const problems: { code: string; detail: string }[] = [];
+  const block = parts.store.block();
+  if (!block.ok) problems.push({ code: block.code, detail: block.detail.slice(0, 1_000) });
+  else {
+    for (const { file, reason } of block.value.omitted.slice(0, 10)) {
+      problems.push({ code: "memory-text-refused", detail: `${file}: ${reason}` });
+    }
+  }
+  const counts = await parts.index.counts();
+  if (!counts.ok) problems.push({ code: counts.code, detail: counts.detail.slice(0, 1_000) });
+  const skipped = counts.ok ? counts.value.skipped.slice(0, 10) : [];
+  for (const detail of skipped) problems.push({ code: "log-broken", detail });
+  const files = (["soul", "memory", "user"] as const).flatMap((name) => {
+    const text = parts.store.current(name);
+    if (!text.ok) return [];
+    return [{ file: `${name}.md`, characters: characters(text.value), limit: LIMITS[name] }];
+  });
+  const size = counts.ok ? counts.value : { rows: 0, notes: 0, logs: 0 };
+  return {
+    version: VERSION,
+    started_unix_ms: parts.startedUnixMs,
+    summary: `${size.rows} texts of ${size.logs} logs and ${size.notes} notes can be recalled`,
+    problems: problems.slice(0, 32),
+    files,
+    indexed_records: size.rows + size.notes,
+    indexed_logs: size.logs,
+  };
+}

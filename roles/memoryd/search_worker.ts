@@ -1,0 +1,73 @@
+// The search Worker: holds the index, in a thread of its own, so that no search or rebuild keeps
+// memoryd from answering its sockets. Its permissions are narrower than the role's: it reads the
+// session logs and notes.md, writes the index folder, and has no socket.
+import { systemClock } from "../../shared/clock/clock.ts";
+import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { assertNever, messageOf, type Result } from "../../shared/results/result.ts";
+import { type IndexKeeper, openKeeper } from "./index_keeper.ts";
+import { Ask, type Told } from "./index_messages.ts";
+
+function tell(message: Told): void {
+  const post: unknown = Reflect.get(globalThis, "postMessage");
+  if (typeof post === "function") post.call(globalThis, message);
+}
+
+function answer(id: number, result: Result<unknown>): void {
+  if (result.ok) tell({ kind: "done", id, value: result.value });
+  else tell({ kind: "failed", id, code: result.code, detail: result.detail.slice(0, 2_000) });
+}
+
+const onStep = (id: number) => (step: { logs: number; totalLogs: number; records: number }) =>
+  tell({
+    kind: "progress",
+    id,
+    logs: step.logs,
+    total_logs: step.totalLogs,
+    records: step.records,
+  });
+
+function opened(ask: Extract<Ask, { kind: "open" }>): IndexKeeper {
+  return openKeeper({
+    disk: denoDisk,
+    clock: systemClock,
+    sessions: `${ask.home}/sessions`,
+    notes: `${ask.home}/memory/notes.md`,
+    folder: `${ask.home}/index`,
+    maxClass: ask.max_class,
+    log: (line) => tell({ kind: "log", line: line.slice(0, 2_000) }),
+    onStep: onStep(0),
+  });
+}
+
+async function handle(keeper: IndexKeeper, ask: Exclude<Ask, { kind: "open" }>): Promise<void> {
+  switch (ask.kind) {
+    case "search":
+      return answer(ask.id, await keeper.search(ask.query, ask.k));
+    case "update":
+      await keeper.update(ask.session);
+      return answer(ask.id, { ok: true, value: null });
+    case "reindex":
+      return answer(ask.id, await keeper.reindex(onStep(ask.id)));
+    case "counts":
+      return answer(ask.id, keeper.counts());
+    default:
+      return assertNever(ask);
+  }
+}
+
+function serve(): void {
+  let keeper: IndexKeeper | undefined;
+  globalThis.addEventListener("message", (event) => {
+    const ask = Ask.parse(event instanceof MessageEvent ? event.data : null);
+    if (ask.kind === "open") {
+      keeper = opened(ask);
+      return;
+    }
+    if (keeper === undefined) throw new TypeError("The Worker was asked before it was opened");
+    handle(keeper, ask).catch((thrown) =>
+      tell({ kind: "failed", id: ask.id, code: "internal", detail: messageOf(thrown) })
+    );
+  });
+}
+
+serve();
