@@ -1,55 +1,41 @@
 // loopd: sessions, prompts and turns. It has no network but inferproxy's socket and decides nothing
-// about what may happen; brokerd does.
-import { boot } from "../../shared/boot/boot.ts";
+// about what may happen; brokerd does. What is under way when it stops is in the logs and is taken
+// up at the next start.
+import { runRole } from "../../shared/boot/process.ts";
 import { LoopdConfig } from "../../shared/config/loopd.ts";
+import { ok } from "../../shared/results/result.ts";
 import { listen } from "../../shared/wire/listen.ts";
 import { makeLoopd } from "./loopd.ts";
 
-const stderr = (line: string) => void Deno.stderr.writeSync(new TextEncoder().encode(`${line}\n`));
-
-const booted = boot("loopd", LoopdConfig, Deno.env.get("BOXMAKER_HOME"), stderr);
-if (!booted.ok) {
-  stderr(`loopd: ${booted.code}: ${booted.detail}`);
-  Deno.exit(1);
-}
-const { config, disk, clock, random, home, log, lock, socket, startedUnixMs } = booted.value;
-const made = makeLoopd({
-  ports: {
-    clock,
-    random,
-    disk,
-    log: (line) => log.info(line),
-    fatal: (detail) => {
-      log.error(`disk-failed: ${detail}`);
-      Deno.exit(1);
+await runRole("loopd", LoopdConfig, async (booted) => {
+  const { config, disk, clock, random, home, log, socket, startedUnixMs } = booted;
+  const fatal = (detail: string) => {
+    log.error(`disk-failed: ${detail}`);
+    Deno.exit(1);
+  };
+  const made = makeLoopd({
+    ports: { clock, random, disk, log: log.info, fatal },
+    config,
+    root: `${home}/sessions`,
+    sockets: {
+      infer: socket("loop-infer/infer"),
+      broker: socket("loop-broker/broker"),
+      memory: socket("loop-memory/memory"),
     },
-  },
-  config,
-  root: `${home}/sessions`,
-  sockets: {
-    infer: socket("loop-infer/infer"),
-    broker: socket("loop-broker/broker"),
-    memory: socket("loop-memory/memory"),
-  },
-  startedUnixMs,
+    startedUnixMs,
+  });
+  if (!made.ok) return made;
+  const loopd = made.value;
+  await loopd.start();
+  const servers = [
+    listen({ path: socket("gateway-loop/loop"), routes: loopd.gateway, log: log.warn }),
+    listen({ path: socket("owner-loop/admin"), routes: loopd.owner, log: log.warn }),
+  ];
+  log.info("started");
+  return ok({
+    async stop() {
+      await Promise.all(servers.map((one) => one.close()));
+      await loopd.stop();
+    },
+  });
 });
-if (!made.ok) {
-  log.failure("cannot start", made);
-  Deno.exit(1);
-}
-const loopd = made.value;
-const warn = (line: string) => log.warn(line);
-await loopd.start();
-const servers = [
-  listen({ path: socket("gateway-loop/loop"), routes: loopd.gateway, log: warn }),
-  listen({ path: socket("owner-loop/admin"), routes: loopd.owner, log: warn }),
-];
-log.info("started");
-
-// What is under way is in the logs and is taken up at the next start, so nothing is waited for.
-const stop = async () => {
-  await Promise.all(servers.map((one) => one.close()));
-  lock.release();
-  Deno.exit(0);
-};
-for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, stop);
