@@ -162,14 +162,16 @@ function callSteps(p: CallPart, index: number, gap: string, id: string, ctx: Pla
   const steps = ctx.template === "qwen2.5"
     ? jsonCallSteps(p.name, args, begin, fragment)
     : taggedCallSteps(p.name, args, begin, fragment);
-  const [first = silentStep(""), ...rest] = steps;
-  const whole = [{ ...first, raw: gap + first.raw }, ...rest];
-  if (!ctx.callsAllowed) return textSteps(rawOf(whole), content);
-  if (exact === null) return whole;
-  return exact.map((text, i) => ({
-    raw: i === exact.length - 1 ? rawOf(whole).slice(exact.length - 1) : rawOf(whole).charAt(i),
+  const opening = silentStep(`${gap}<tool_call>`);
+  if (!ctx.callsAllowed) return textSteps(opening.raw + rawOf(steps), content);
+  if (exact === null) return [opening, ...steps];
+  const raw = rawOf(steps);
+  const last = exact.length - 1;
+  const cut = exact.map((text, i) => ({
+    raw: i === last ? raw.slice(last) : raw.charAt(i),
     delta: i === 0 ? begin(text) : fragment(text),
   }));
+  return [opening, ...cut];
 }
 
 const listOfText = (list: readonly unknown[]) => list.filter((t) => typeof t === "string");
@@ -190,7 +192,7 @@ function jsonCallSteps(
   const text = args.trim();
   return [
     {
-      raw: `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${text.slice(0, 1)}`,
+      raw: `\n{"name": ${JSON.stringify(name)}, "arguments": ${text.slice(0, 1)}`,
       delta: begin(text.slice(0, 1)),
     },
     ...streamedPieces(text.slice(1)).map((raw) => ({ raw, delta: fragment(raw) })),
@@ -204,7 +206,7 @@ function taggedCallSteps(
   begin: (args: string) => Delta,
   fragment: (args: string) => Delta,
 ): Step[] {
-  const steps: Step[] = [{ raw: `<tool_call>\n<function=${name}>\n`, delta: begin("{") }];
+  const steps: Step[] = [{ raw: `\n<function=${name}>\n`, delta: begin("{") }];
   const members = rawMembers(args);
   if (members === null) return [{ ...steps[0], raw: args, delta: begin(args) }];
   members.forEach(({ key, raw }, i) => {
