@@ -74,6 +74,13 @@ cache_folder() {
   fi
 }
 
+# Certificates that the machine trusts count for npm and Deno too, which bring lists of their own.
+trust_system_certificates() {
+  bundle=/etc/ssl/certs/ca-certificates.crt
+  if [ -z "${NODE_EXTRA_CA_CERTS-}" ] && [ -r "$bundle" ]; then export NODE_EXTRA_CA_CERTS="$bundle"; fi
+  export DENO_TLS_CA_STORE="${DENO_TLS_CA_STORE:-mozilla,system}"
+}
+
 # --- programs from apt -------------------------------------------------------------------------
 
 install_packages() {
@@ -110,8 +117,10 @@ is_pinned() {
 
 # Prints the binary's path when it is there and may be run by the user that will run it.
 find_deno() {
-  kept=$(cache_folder)/deno-$DENO_VERSION/node_modules
-  for candidate in "$kept/deno/deno" "$kept"/@deno/linux-*/deno "$(command -v deno || true)"; do
+  own=$(cache_folder)/deno-$DENO_VERSION/node_modules
+  roots=/var/cache/boxmaker/deno-$DENO_VERSION/node_modules
+  for candidate in "$own/deno/deno" "$own"/@deno/linux-*/deno "$roots/deno/deno" \
+    "$(command -v deno || true)"; do
     if is_root; then case $(realpath "$candidate" 2>/dev/null) in /root/*) continue ;; esac fi
     if is_pinned "$candidate"; then
       realpath "$candidate"
@@ -222,6 +231,7 @@ become_user() {
 
 # --- the commands -------------------------------------------------------------------------------
 
+trust_system_certificates
 install_packages
 install_deno
 if is_root; then
@@ -241,7 +251,10 @@ install_modules "$here"
 printf '%s\n' "$deno" >"$here/.deno-path"
 cd "$here"
 case $command in
-run) exec "$@" ;;
+run)
+  PATH=$(dirname "$deno"):$PATH
+  exec "$@"
+  ;;
 gate)
   say "building the tool image"
   "$deno" run -A deploy/image/main.ts build --out build/image >/dev/null
