@@ -1,21 +1,20 @@
 // Reads a chained log record by record from a byte offset, in bounded memory. It never writes, never
 // skips, and stops at the first line that is not the record that must come next.
+import { Buffer } from "node:buffer";
 import type { Disk, DiskFile } from "../disk/disk.ts";
 import { attempt } from "../disk/durable.ts";
 import { ok, type Result } from "../results/result.ts";
-import { decodeUtf8 } from "../wire/codec.ts";
+import { hashInPlace, LINE_FEED, lineText, type Piece, piecesOf, textOf } from "./chain_lines.ts";
 import {
   type Damage,
   damage,
   damageErr,
+  domainPrefix,
   type Expected,
-  hashLine,
   judgeLine,
+  lineStart,
   MAX_LINE_BYTES,
 } from "./chain_record.ts";
-
-const CHUNK_BYTES = 262_144;
-const LINE_FEED = 10;
 
 /** Where to start: a byte offset at a line's start and what that line must say. */
 export type Position = { readonly offset: number; readonly next: Expected | null };
@@ -28,8 +27,9 @@ export type ChainRecord = {
   /** Bytes from the line's first to past its line feed. */
   readonly start: number;
   readonly end: number;
+  /** The text of the line; empty when it was not parsed. */
   readonly line: string;
-  /** The parsed record; null when the scan was `sealed`. */
+  /** The parsed record; null when it was not parsed. */
   readonly value: unknown;
 };
 
@@ -41,55 +41,10 @@ export type Scanned =
   | { readonly is: "damage"; readonly damage: Damage }
   | { readonly is: "torn"; readonly torn: TornTail };
 
-type RawLine =
-  | { readonly is: "line"; readonly line: string; readonly start: number; readonly end: number }
-  | { readonly is: "bad"; readonly why: "not_utf8" | "too_long_line"; readonly start: number }
-  | { readonly is: "rest"; readonly start: number };
-
-/** Whole lines of an open file from `offset`; throws DiskError. */
-function* rawLines(file: DiskFile, offset: number): Generator<RawLine> {
-  file.seek(offset);
-  let carry = new Uint8Array();
-  let start = offset;
-  for (;;) {
-    const chunk = new Uint8Array(carry.length + CHUNK_BYTES);
-    chunk.set(carry);
-    const got = file.read(chunk.subarray(carry.length));
-    if (got === 0) break;
-    const bytes = chunk.subarray(0, carry.length + got);
-    const whole = bytes.lastIndexOf(LINE_FEED) + 1;
-    if (whole > 0) yield* linesOf(bytes.subarray(0, whole), start);
-    carry = bytes.slice(whole);
-    start += whole;
-    if (carry.length > MAX_LINE_BYTES) return yield { is: "bad", why: "too_long_line", start };
-  }
-  if (carry.length > 0) yield { is: "rest", start };
-}
-
-function* linesOf(bytes: Uint8Array, offset: number): Generator<RawLine> {
-  const decoded = decodeUtf8(bytes);
-  let from = 0;
-  let textFrom = 0;
-  while (from < bytes.length) {
-    const to = bytes.indexOf(LINE_FEED, from);
-    const place = { start: offset + from, end: offset + to + 1 };
-    if (to - from > MAX_LINE_BYTES) {
-      return yield { is: "bad", why: "too_long_line", start: place.start };
-    }
-    if (decoded.ok) {
-      const textTo = decoded.value.indexOf("\n", textFrom);
-      yield { is: "line", line: decoded.value.slice(textFrom, textTo), ...place };
-      textFrom = textTo + 1;
-    } else {
-      const one = decodeUtf8(bytes.subarray(from, to));
-      if (!one.ok) return yield { is: "bad", why: "not_utf8", start: place.start };
-      yield { is: "line", line: one.value, ...place };
-    }
-    from = to + 1;
-  }
-}
-
-/** Scans an open log; lines that start below `sealedBelow` are not parsed. The last item is a damage, a torn tail, or the last record; throws DiskError. */
+/**
+ * Scans an open log; lines that start below `sealedBelow` are hashed but not parsed. The last item is
+ * a damage, a torn tail, or the last record. Throws DiskError.
+ */
 export function* scanFile(
   file: DiskFile,
   domain: string,
@@ -97,28 +52,76 @@ export function* scanFile(
   sealedBelow: number,
 ): Generator<Scanned> {
   const size = file.stat().size;
+  const prefix = Buffer.from(domainPrefix(domain));
   let next = from.next;
-  for (const raw of rawLines(file, from.offset)) {
-    if (raw.is === "rest") return yield { is: "torn", torn: { offset: raw.start, why: "partial" } };
-    if (raw.is === "bad") {
-      const detail = raw.why === "not_utf8"
-        ? "The line is not UTF-8"
-        : `The line is longer than ${MAX_LINE_BYTES} bytes`;
-      return yield { is: "damage", damage: damage(raw.why, next?.n ?? 0, raw.start, detail) };
+  for (const piece of piecesOf(file, from.offset, prefix.length)) {
+    if (piece.is === "rest") {
+      return yield { is: "torn", torn: { offset: piece.offset, why: "partial" } };
     }
-    const depth = raw.start < sealedBelow ? "sealed" : "parsed";
-    const judged = judgeLine(raw.line, next, raw.start, depth);
-    if (!judged.ok) {
-      if (judged.damage.name === "nul" && raw.end >= size) {
-        return yield { is: "torn", torn: { offset: raw.start, why: "nul" } };
-      }
-      return yield { is: "damage", damage: judged.damage };
+    if (piece.is === "too_long") return yield tooLong(next, piece.offset);
+    for (const item of scanPiece(piece, { prefix, next, sealedBelow, size })) {
+      yield item;
+      if (item.is !== "record") return;
+      next = { n: item.record.n + 1, prev: item.record.hash };
     }
-    const hash = hashLine(domain, raw.line);
-    next = { n: judged.n + 1, prev: hash };
-    const { line, start, end } = raw;
-    yield { is: "record", record: { n: judged.n, hash, start, end, line, value: judged.value } };
   }
+}
+
+type Context = {
+  readonly prefix: Buffer;
+  readonly next: Expected | null;
+  readonly sealedBelow: number;
+  readonly size: number;
+};
+
+function* scanPiece(piece: Piece, context: Context): Generator<Scanned> {
+  const { bytes, offset } = piece;
+  const { prefix, sealedBelow, size } = context;
+  const isSealed = offset + bytes.length - piece.from <= sealedBelow;
+  const text = isSealed ? null : textOf(piece);
+  let { next } = context;
+  let textFrom = 0;
+  for (let from = piece.from; from < bytes.length;) {
+    const to = bytes.indexOf(LINE_FEED, from);
+    const start = offset + from - piece.from;
+    const end = start + to - from + 1;
+    if (to - from > MAX_LINE_BYTES) return yield tooLong(next, start);
+    const textTo = text === null ? 0 : text.indexOf("\n", textFrom);
+    const isVouched = start < sealedBelow && next !== null && startsAs(bytes, from, next);
+    let n = next?.n ?? 0;
+    let value: unknown = null;
+    let line: string | null = "";
+    if (!isVouched) {
+      line = text === null ? lineText(bytes, from, to) : text.slice(textFrom, textTo);
+      const judged = judgeLine(line, next, start);
+      if (!judged.ok) return yield damaged(judged.damage, end >= size);
+      n = judged.n;
+      value = judged.value;
+    }
+    const hash = hashInPlace(bytes, prefix, from, to);
+    yield { is: "record", record: { n, hash, start, end, line: line ?? "", value } };
+    next = { n: n + 1, prev: hash };
+    textFrom = textTo + 1;
+    from = to + 1;
+  }
+}
+
+function startsAs(bytes: Buffer, from: number, next: Expected): boolean {
+  const start = lineStart(next);
+  return bytes.toString("latin1", from, from + start.length) === start;
+}
+
+function tooLong(next: Expected | null, offset: number): Scanned {
+  const detail = `The line is longer than ${MAX_LINE_BYTES} bytes`;
+  return { is: "damage", damage: damage("too_long_line", next?.n ?? 0, offset, detail) };
+}
+
+/** NUL bytes in the last line are what an unfinished write leaves; no writer puts them there. */
+function damaged(found: Damage, isLast: boolean): Scanned {
+  if (found.name === "nul" && isLast) {
+    return { is: "torn", torn: { offset: found.offset, why: "nul" } };
+  }
+  return { is: "damage", damage: found };
 }
 
 /**

@@ -70,9 +70,14 @@ export function damageErr(path: string, found: Damage): Err & { readonly damage:
   return { ...err("log-broken", detail), damage: found };
 }
 
+/** What is hashed before a line's bytes. */
+export function domainPrefix(domain: string): string {
+  return `boxmaker/${domain}/v1\n`;
+}
+
 /** Hash of a line (without line feed) in its domain, 64 lower-case hexadecimal digits. */
 export function hashLine(domain: string, line: string): string {
-  return hash("sha256", `boxmaker/${domain}/v1\n${line}`, "hex");
+  return hash("sha256", domainPrefix(domain) + line, "hex");
 }
 
 /** Hash of the line in the next `length` bytes of a file, empty when they are no whole line. */
@@ -80,7 +85,7 @@ export function hashLineBytes(domain: string, file: DiskFile, length: number): s
   if (length < 2 || length > MAX_LINE_BYTES + 1) return "";
   const bytes = readBytes(file, length);
   if (bytes.length < length || bytes.indexOf(10) !== length - 1) return "";
-  const digest = createHash("sha256").update(`boxmaker/${domain}/v1\n`);
+  const digest = createHash("sha256").update(domainPrefix(domain));
   return digest.update(bytes.subarray(0, -1)).digest("hex");
 }
 
@@ -89,7 +94,8 @@ export function hashBytes(bytes: Uint8Array): string {
   return hash("sha256", bytes, "hex");
 }
 
-function lineStart(next: Expected): string {
+/** How the line of a record must begin. */
+export function lineStart(next: Expected): string {
   return `{"v":${RECORD_VERSION},"n":${next.n},"prev":"${next.prev}",`;
 }
 
@@ -120,23 +126,16 @@ export type Judged =
   | { readonly ok: false; readonly damage: Damage };
 
 /**
- * Judges one line against what must come next; `null` means the line opens a file and is believed
- * about its number as far as its own `previous` field bears it out.
+ * Judges one line (null: not UTF-8) against what must come next. A `next` of null means that the line
+ * opens a file and is believed about its number as far as its own `previous` field bears it out.
  */
-export function judgeLine(
-  line: string,
-  next: Expected | null,
-  offset: number,
-  depth: Depth,
-): Judged {
-  if (depth === "sealed" && next !== null && line.startsWith(lineStart(next))) {
-    return { ok: true, n: next.n, value: null };
-  }
+export function judgeLine(line: string | null, next: Expected | null, offset: number): Judged {
   const atRecord = next?.n ?? 0;
   const no = (name: DamageName, detail: string): Judged => ({
     ok: false,
     damage: damage(name, atRecord, offset, detail),
   });
+  if (line === null) return no("not_utf8", "The line is not UTF-8");
   const parsed = parseCanonicalText(line);
   if (!parsed.ok) return no(nameOf(line, parsed.code, parsed.detail), parsed.detail);
   const value = parsed.value;
