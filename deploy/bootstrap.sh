@@ -255,11 +255,10 @@ run)
   PATH=$(dirname "$deno"):$PATH
   exec "$@"
   ;;
-gate)
+gate | try)
   say "building the tool image"
   "$deno" run -A deploy/image/main.ts build --out build/image >/dev/null
-  exec "$deno" task -q gate "$@"
+  exec "$deno" task -q "$command" "$@"
   ;;
-try) exec "$deno" task -q try "$@" ;;
 *) usage ;;
 esac
