@@ -10,9 +10,9 @@ import { call, type Part, say, type Script, speak, think } from "./turn.ts";
 export const REHEARSAL_NAME = "rehearsal";
 
 const INTRODUCTION = [
-  "A word first: I am the rehearsal model, not a real one. I follow a handful of fixed rules so",
-  "that you can try the house; everything around me (grants, approvals, containers, memory, the",
-  "audit log) is the real thing.",
+  "(I am the rehearsal model, not a real one: I follow a handful of fixed rules so that you can try",
+  "the house. Everything around me, from grants and approvals to containers, memory and the audit",
+  "log, is the real thing.)",
 ].join(" ");
 
 export const UNDERSTOOD = [
@@ -78,7 +78,7 @@ function partsOf(move: Move, request: ChatRequest): Part[] {
     m.role === "assistant" && m.content.includes("rehearsal model")
   );
   const repeats = move.text.includes("rehearsal model");
-  const text = said || repeats ? move.text : `${INTRODUCTION}\n\n${move.text}`;
+  const text = said || repeats ? move.text : `${move.text}\n\n${INTRODUCTION}`;
   if (move.kind === "say") return [say(text)];
   return [think(Array.from({ length: move.tokens }, (_, i) => i === 0 ? "on" : " on")), say(text)];
 }

@@ -40,30 +40,22 @@ export function answerToResult(owner: string, asked: ChatCall | undefined, text:
   }
 }
 
-/** A refusal or failure says so at the start, by a word or by a code with a hyphen. */
+/** A first line that says the call did not do its work. */
+const REFUSAL =
+  /^(?:\S+ (?:was not (?:run|called)|failed|refused|denied)\b|it is not known|there is no tool|error\b|refused\b|denied\b|\S*(?:-|_)(?:unavailable|denied|refused|invalid|expired)\b)/i;
+
 function isRefusal(text: string): boolean {
-  const start = text.split("\n").slice(0, 4).join("\n");
-  return /\b(?:refused|denied|not allowed|not granted|failed|unavailable|expired|invalid)\b/i
-    .test(start);
+  return REFUSAL.test(text.trim().split("\n")[0] ?? "");
 }
 
-const HEADING =
-  /^(?:[[(<{#=\-*~`>|].*|(?:data|result|source|label|class|tool|from|trust|untrusted|status)\b.*|.*:)$/i;
+/** `Result of ...:`, or a whole first paragraph in brackets. */
+const HEADING = /^(?:(?:result|output|data)\b.*:|[[(<].*[\])>]|-{3,}.*)$/i;
 
-/** The text without what stands around the data; the whole text when nothing would be left. */
+/** The text without the heading around it; the whole text when nothing would be left. */
 function withoutHeading(text: string): string {
   const lines = text.trim().split("\n");
-  const blank = lines.findIndex((line) => line.trim() === "");
-  const head = blank < 0 ? lines.slice(0, 1) : lines.slice(0, blank);
-  const isHead = head.length > 0 && head.length < 8 && head.every((l) => HEADING.test(l.trim()));
-  const kept = isHead ? lines.slice(head.length) : lines;
-  while (
-    kept.length > 1 &&
-    /^(?:[<\]=\-~`]{1,}.*(?:end|data|result).*|`{3,}|-{3,}|<\/.*>)$/i.test(kept.at(-1) ?? "")
-  ) {
-    kept.pop();
-  }
-  const rest = kept.join("\n").trim();
+  const hasHeading = HEADING.test((lines[0] ?? "").trim()) && !/^\[\d+\]/.test(lines[0] ?? "");
+  const rest = (hasHeading ? lines.slice(1) : lines).join("\n").trim();
   return rest === "" ? text.trim() : rest;
 }
 

@@ -92,11 +92,15 @@ Deno.test("rehearsal() reads results and refusals back", async () => {
     }])).content;
   };
   const lines = Array.from({ length: 30 }, (_, i) => `line ${i}`).join("\n");
-  const read = await after("read a.txt", `[result of read_file, private]\n\n${lines}`);
+  const read = await after("read a.txt", `Result of read_file (private):\n${lines}`);
   match(read, /a\.txt begins so:\n\n> line 0\n/);
   match(read, /\(18 more lines\)/);
-  assert(!read.includes("[result"));
-  match(await after("read a.txt", "refused: no grant covers it"), /did not do it.*\n\n> refused/);
+  assert(!read.includes("Result of"));
+  const denied = "read_file was not run: no grant covers it [no_grant]";
+  match(await after("read a.txt", denied), /did not do it.*\n\n> read_file was not run/);
+  match(await after("read a.txt", "Result of read_file (private):\nit failed"), /begins so/);
+  const hits = "Result of recall (private):\n[1] note · today · private\nTea is green.";
+  match(await after("recall tea", hits), /about tea:\n\n> \[1\] note.*\n> Tea is green\./);
   match(await after("recall tea", "tea is green"), /about tea:\n\n> tea is green/);
   match(await after("remember that x", "ok"), /Done: x/);
 });
