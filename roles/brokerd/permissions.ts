@@ -21,6 +21,7 @@ export function permissions(config: BrokerdConfig, place: Place): string[] {
     writes: [`${home}/audit`, `${home}/broker`, store, run],
     run: [runtime.podman],
     env: secrets.env,
+    sys: ["uid"],
   });
   return flags(row, home);
 }

@@ -1,9 +1,7 @@
 // Everything that one call may do, as plain data: what is hashed, shown to the owner, put inside a
 // Decision and handed to whoever executes it. Nothing is added to it later.
-import { SessionId, TurnId } from "../../shared/ids/ids.ts";
-import type { CallId } from "../../shared/ids/ids.ts";
 import { Label } from "../../shared/labels/label.ts";
-import { Sha256, ToolName } from "../../shared/ids/ids.ts";
+import { CallId, SessionId, Sha256, ToolName, TurnId } from "../../shared/ids/ids.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { type Manifest, ToolLimits } from "../../shared/tool/manifest.ts";
 import { canonicalText, encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -21,7 +19,7 @@ export const Plan = z.strictObject({
   v: z.literal(PLAN_VERSION),
   session: SessionId,
   turn: TurnId,
-  call: z.custom<CallId>((value) => typeof value === "string" && /^c-/.test(value)),
+  call: CallId,
   tool: ToolName,
   where: z.enum(["container", "memoryd", "brokerd", "caller"]),
   /** As the caller wrote them, keys sorted. */

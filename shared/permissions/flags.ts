@@ -20,6 +20,8 @@ export type Row = {
   readonly writes: readonly string[];
   readonly run: readonly string[];
   readonly env: readonly string[];
+  /** Facts about the system, by name. */
+  readonly sys: readonly "uid"[];
 };
 
 /** The flags of `row` for a role whose home is `home`. */
@@ -33,6 +35,7 @@ export function flags(row: Row, home: string): string[] {
     ...allow("write", written),
     ...allow("run", row.run.map(checkedPath)),
     ...allow("env", ["BOXMAKER_HOME", ...row.env.map(checkedVariable)]),
+    ...allow("sys", [...row.sys]),
   ];
 }
 
@@ -46,6 +49,7 @@ export function roleRow(role: Role, home: string, more: Partial<Row>): Row {
     writes: [...(daemon ? [lockFile(home, role)] : []), ...(more.writes ?? [])],
     run: more.run ?? [],
     env: more.env ?? [],
+    sys: more.sys ?? [],
   };
 }
 

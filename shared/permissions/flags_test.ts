@@ -7,7 +7,7 @@ import { flags, roleRow, type Row } from "./flags.ts";
 import { homeProblem } from "./places.ts";
 
 const HOME = "/srv/bx";
-const EMPTY: Row = { sockets: [], hosts: [], reads: [], writes: [], run: [], env: [] };
+const EMPTY: Row = { sockets: [], hosts: [], reads: [], writes: [], run: [], env: [], sys: [] };
 
 Deno.test("flags() an entry that could become another flag or another path throws", () => {
   for (
@@ -52,7 +52,7 @@ Deno.test("flags() every flag of every role is a list of exact entries", () => {
   fc.assert(fc.property(fc.constantFrom(...ROLES), paths, paths, (role, reads, writes) => {
     const made = flags(roleRow(role, HOME, { reads, writes }), HOME);
     for (const flag of made) {
-      const [, kind, list] = flag.match(/^--allow-(net|read|write|run|env)=(.+)$/s) ?? [];
+      const [, kind, list] = flag.match(/^--allow-(net|read|write|run|env|sys)=(.+)$/s) ?? [];
       ok(kind !== undefined && list !== undefined, `a bare or unknown flag: ${flag}`);
       for (const entry of list.split(",")) {
         ok(!/[\n,]/.test(entry) && entry !== "", flag);

@@ -1,0 +1,327 @@
+// Questions to the owner. Each is a file of its own, durable before anybody sees it.
+//
+// 1. An answer counts when it is durable; of two the first one wins, and there is no second.
+// 2. No answer, a late one, or a file that cannot be read: denied.
+// 3. What was approved is a plan's hash. Whether it still holds is looked at when the call starts.
+// 4. The same request while it is asked, or within a minute of a no, is no new question; and one
+//    session gets no more than so many an hour.
+import { z } from "zod";
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { Random } from "../../shared/clock/random.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import {
+  attempt,
+  createExclusive,
+  isTemporaryName,
+  makeFolders,
+  readWhole,
+  removeFile,
+  replaceFile,
+} from "../../shared/disk/durable.ts";
+import { ApprovalId, CallId, type SessionId, Sha256, ulid } from "../../shared/ids/ids.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
+import type { AnswerOutcome, ApprovalSummary } from "../../shared/wire/parts.ts";
+import type { Audit } from "./audit.ts";
+import type { AuditRecord } from "./audit_records.ts";
+import { Plan, planHash, requestKey } from "./plan.ts";
+
+const FOLD_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const KEPT_MS = 7 * 24 * HOUR_MS;
+const MAX_FILE_BYTES = 8_388_608;
+const MAX_CLOSED = 200;
+const MAX_FOLDED = 64;
+
+export const Approval = z.strictObject({
+  v: z.literal(1),
+  approval: ApprovalId,
+  code: z.string().regex(/^[0-9a-hjkmnp-tv-z]{6}$/),
+  state: z.enum(["pending", "approved", "denied", "expired", "withdrawn"]),
+  plan: Plan,
+  plan_hash: Sha256,
+  created_unix_ms: z.int(),
+  expires_unix_ms: z.int(),
+  answered_unix_ms: z.int().nullable(),
+  /** Other calls that asked for the same and share the answer and the outcome. */
+  folded: z.array(CallId).max(MAX_FOLDED),
+});
+export type Approval = z.output<typeof Approval>;
+
+export type Asked =
+  | { readonly is: "asked"; readonly approval: Approval }
+  | { readonly is: "folded"; readonly approval: Approval }
+  | { readonly is: "refused_before" }
+  | { readonly is: "throttled" };
+
+export type Via = "owner" | "gateway";
+
+export type ApprovalPorts = {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly audit: Audit;
+  /** Absolute path of the folder of pending and answered questions. */
+  readonly folder: string;
+  readonly expiresMs: number;
+  readonly perHour: number;
+  /** A question has been answered, has expired or was withdrawn. */
+  readonly onClosed: (approval: Approval) => void;
+  /** A session asked too often; told once an hour. */
+  readonly onThrottled: (session: SessionId) => void;
+};
+
+type AnyVia = Via | "clock" | "caller" | "broker";
+type Event = Extract<AuditRecord, { kind: "approval" }>["event"];
+export type Answered = { readonly outcome: AnswerOutcome; readonly approval: Approval | null };
+
+/** Opens the questions in the folder, those of an earlier life of brokerd included. */
+export function approvalsIn(ports: ApprovalPorts): Result<Approvals> {
+  const loaded = loadAll(ports);
+  return loaded.ok ? ok(new ApprovalDesk(ports, loaded.value)) : loaded;
+}
+
+export type Approvals = ApprovalDesk;
+
+/** What may be said yes to, and whether it was: changed here alone. */
+class ApprovalDesk {
+  readonly #ports: ApprovalPorts;
+  readonly #all: Map<ApprovalId, Approval>;
+  readonly #waits = new Map<ApprovalId, AbortController>();
+  readonly #throttledAt = new Map<SessionId, number>();
+  readonly #askedAt = new Map<SessionId, number[]>();
+
+  constructor(ports: ApprovalPorts, loaded: readonly Approval[]) {
+    this.#ports = ports;
+    this.#all = new Map(loaded.map((one) => [one.approval, one]));
+    for (const one of loaded) {
+      this.#count(one);
+      if (one.state === "pending") this.#wait(one);
+    }
+  }
+
+  ask(plan: Plan): Result<Asked> {
+    const before = this.#recent(plan);
+    if (before !== null) return this.#fold(before, plan);
+    if (this.#isThrottled(plan.session)) return ok({ is: "throttled" });
+    const { clock, random, disk, expiresMs } = this.#ports;
+    const created = clock.nowUnixMs();
+    const one: Approval = {
+      v: 1,
+      approval: ApprovalId.parse(`a-${ulid(created, random)}`),
+      code: this.#freshCode(),
+      state: "pending",
+      plan: structuredClone(plan),
+      plan_hash: planHash(plan),
+      created_unix_ms: created,
+      expires_unix_ms: created + expiresMs,
+      answered_unix_ms: null,
+      folded: [],
+    };
+    const made = createExclusive(disk, this.#path(one.approval), encodeCanonical(one));
+    if (!made.ok) return made;
+    this.#all.set(one.approval, one);
+    this.#count(one);
+    this.#trim();
+    const said = this.#record(one, "asked", "broker", plan.call);
+    if (!said.ok) return said;
+    this.#wait(one);
+    return ok({ is: "asked", approval: one });
+  }
+
+  /** `session` is the thread an answer came from, null for one that came from no thread. */
+  answer(
+    typed: string,
+    answer: "approve" | "deny",
+    via: Via,
+    session: SessionId | null,
+  ): Result<Answered> {
+    const code = normalised(typed);
+    const one = [...this.#all.values()].find((known) => known.code === code) ?? null;
+    const say = (outcome: AnswerOutcome) => ok({ outcome, approval: one });
+    if (one === null) return say("unknown");
+    const isOwnThread = session === null || session === one.plan.session;
+    if (via === "gateway" && !isOwnThread) return say("wrong_thread");
+    if (via === "gateway" && one.plan.approver === "local") return say("local_only");
+    if (one.state === "expired") return say("expired");
+    if (one.state !== "pending") return say("already_answered");
+    if (one.expires_unix_ms <= this.#ports.clock.nowUnixMs()) return say("expired");
+    const outcome = answer === "approve" ? "approved" : "denied";
+    const ended = this.#end(one, outcome, via);
+    return ended.ok ? ok({ outcome, approval: ended.value }) : ended;
+  }
+
+  withdraw(id: ApprovalId, via: "caller" | "broker"): Result<null> {
+    const one = this.#all.get(id);
+    if (one === undefined || one.state !== "pending") return ok(null);
+    const ended = this.#end(one, "withdrawn", via);
+    return ended.ok ? ok(null) : ended;
+  }
+
+  find(id: ApprovalId): Approval | null {
+    return this.#all.get(id) ?? null;
+  }
+
+  /** Newest first. */
+  list(which: "pending" | "all"): readonly Approval[] {
+    return [...this.#all.values()].filter((one) => which === "all" || one.state === "pending")
+      .toSorted((a, b) => (a.approval < b.approval ? 1 : -1));
+  }
+
+  /** Stops every waiting for expiry. */
+  close(): void {
+    for (const abort of this.#waits.values()) abort.abort();
+  }
+
+  #path(id: ApprovalId): string {
+    return `${this.#ports.folder}/${id}.json`;
+  }
+
+  #keep(next: Approval): Result<Approval> {
+    const bytes = encodeCanonical(next);
+    const written = replaceFile(this.#ports.disk, this.#path(next.approval), bytes);
+    if (!written.ok) return written;
+    this.#all.set(next.approval, next);
+    return ok(next);
+  }
+
+  #record(one: Approval, event: Event, via: AnyVia, call: CallId): Result<unknown> {
+    const { approval, plan_hash: plan } = one;
+    const { session } = one.plan;
+    return this.#ports.audit.append({
+      kind: "approval",
+      approval,
+      session,
+      call,
+      event,
+      via,
+      plan,
+    });
+  }
+
+  #end(one: Approval, state: Exclude<Approval["state"], "pending">, via: AnyVia): Result<Approval> {
+    const kept = this.#keep({ ...one, state, answered_unix_ms: this.#ports.clock.nowUnixMs() });
+    if (!kept.ok) return kept;
+    this.#waits.get(one.approval)?.abort();
+    this.#waits.delete(one.approval);
+    const said = this.#record(kept.value, state, via, one.plan.call);
+    this.#ports.onClosed(kept.value);
+    return said.ok ? kept : said;
+  }
+
+  #wait(one: Approval): void {
+    const abort = new AbortController();
+    this.#waits.set(one.approval, abort);
+    this.#expire(one.approval, abort.signal);
+  }
+
+  async #expire(id: ApprovalId, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#ports;
+    for (;;) {
+      const one = this.#all.get(id);
+      if (signal.aborted || one === undefined || one.state !== "pending") return;
+      const leftMs = one.expires_unix_ms - clock.nowUnixMs();
+      if (leftMs > 0) await clock.sleep(Math.min(leftMs, HOUR_MS), signal);
+      // A disk that is full now may not be in a while; until then the question is dead anyway.
+      else if (!this.#end(one, "expired", "clock").ok) await clock.sleep(5_000, signal);
+    }
+  }
+
+  #recent(plan: Plan): Approval | null {
+    const now = this.#ports.clock.nowUnixMs();
+    const key = requestKey(plan);
+    const isOpen = (one: Approval) => one.state === "pending" && one.expires_unix_ms > now;
+    const isFreshNo = (one: Approval) =>
+      one.state === "denied" && (one.answered_unix_ms ?? 0) > now - FOLD_MS;
+    return [...this.#all.values()].find((one) =>
+      one.plan.session === plan.session && (isOpen(one) || isFreshNo(one)) &&
+      requestKey(one.plan) === key
+    ) ?? null;
+  }
+
+  #fold(one: Approval, plan: Plan): Result<Asked> {
+    if (one.state === "denied") return ok({ is: "refused_before" });
+    if (one.folded.length >= MAX_FOLDED) return ok({ is: "throttled" });
+    const kept = this.#keep({ ...one, folded: [...one.folded, plan.call] });
+    if (!kept.ok) return kept;
+    const said = this.#record(kept.value, "folded", "caller", plan.call);
+    return said.ok ? ok({ is: "folded", approval: kept.value }) : said;
+  }
+
+  #count({ plan, created_unix_ms }: Approval): void {
+    const times = this.#askedAt.get(plan.session) ?? [];
+    this.#askedAt.set(plan.session, [...times, created_unix_ms]);
+  }
+
+  #isThrottled(session: SessionId): boolean {
+    const now = this.#ports.clock.nowUnixMs();
+    const since = now - HOUR_MS;
+    const asked = (this.#askedAt.get(session) ?? []).filter((at) => at > since);
+    this.#askedAt.set(session, asked);
+    if (asked.length < this.#ports.perHour) return false;
+    if ((this.#throttledAt.get(session) ?? -1) <= since) {
+      this.#throttledAt.set(session, now);
+      this.#ports.onThrottled(session);
+    }
+    return true;
+  }
+
+  /** Old answers leave memory; their files stay for a week. */
+  #trim(): void {
+    const closed = [...this.#all.values()].filter((one) => one.state !== "pending");
+    for (const one of closed.slice(0, -MAX_CLOSED)) this.#all.delete(one.approval);
+  }
+
+  #freshCode(): string {
+    const taken = new Set([...this.#all.values()].map((one) => one.code));
+    for (;;) {
+      const bytes = this.#ports.random.bytes(6);
+      const code = [...bytes].map((byte) => ALPHABET.charAt(byte % 32)).join("");
+      if (!taken.has(code)) return code;
+    }
+  }
+}
+
+/** Crockford's digits: none of them is taken for another on a small screen. */
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/** A code as a person may type it: capitals, blanks and look-alikes do not matter. */
+function normalised(typed: string): string {
+  return typed.toLowerCase().replace(/[\s-]/g, "").replaceAll("o", "0").replace(/[il]/g, "1");
+}
+
+/** Files of this week; one that cannot be read, or whose plan was changed, answers nothing. */
+function loadAll(ports: ApprovalPorts): Result<Approval[]> {
+  const made = makeFolders(ports.disk, ports.folder);
+  if (!made.ok) return made;
+  const names = attempt(() => ports.disk.list(ports.folder).map((entry) => entry.name));
+  if (!names.ok) return names;
+  const found: Approval[] = [];
+  for (const name of names.value.filter((one) => !isTemporaryName(one))) {
+    const bytes = readWhole(ports.disk, `${ports.folder}/${name}`, MAX_FILE_BYTES);
+    if (!bytes.ok) return bytes;
+    const value = parseCanonical(bytes.value);
+    const parsed = Approval.safeParse(value.ok ? value.value : null);
+    if (!parsed.success || planHash(parsed.data.plan) !== parsed.data.plan_hash) continue;
+    if (parsed.data.created_unix_ms > ports.clock.nowUnixMs() - KEPT_MS) found.push(parsed.data);
+    else if (parsed.data.state !== "pending") {
+      const removed = removeFile(ports.disk, `${ports.folder}/${name}`);
+      if (!removed.ok) return err(removed.code, removed.detail);
+    }
+  }
+  return ok(found);
+}
+
+/** One question as it is listed. */
+export function summaryOf(one: Approval): ApprovalSummary {
+  return {
+    approval: one.approval,
+    session: one.plan.session,
+    call: one.plan.call,
+    tool: one.plan.tool,
+    state: one.state,
+    created_unix_ms: one.created_unix_ms,
+    expires_unix_ms: one.expires_unix_ms,
+    approver: one.plan.approver,
+  };
+}

@@ -1,0 +1,174 @@
+// A call on its way: what is known of it, and the plain facts that follow from that. Pure.
+import type { ApprovalId, CallId, SessionId, TurnId } from "../../shared/ids/ids.ts";
+import { ToolName } from "../../shared/ids/ids.ts";
+import { join, type Label } from "../../shared/labels/label.ts";
+import { type Err, err } from "../../shared/results/result.ts";
+import type { Approval } from "./approvals.ts";
+import type { NewAuditRecord } from "./audit_records.ts";
+import { NOTHING_SHA256, type StoredResult } from "./call_results.ts";
+import type { Tool } from "./catalog.ts";
+import type { Ruling } from "./decision.ts";
+import type { Effect } from "./executors.ts";
+import { covers, type JsonObject } from "./grant_match.ts";
+import type { Plan } from "./plan.ts";
+import { type Reason, REASONS } from "./reasons.ts";
+import type { ResolvedPath } from "./real_paths.ts";
+import type { SessionState } from "./taint.ts";
+
+export type CallRequest = {
+  readonly session: SessionId;
+  readonly turn: TurnId;
+  readonly call: CallId;
+  readonly tool: string;
+  /** JSON text. */
+  readonly args: string;
+};
+
+export type PendingCall = {
+  readonly state: "queued" | "running" | "waiting_approval";
+  readonly approval: ApprovalId | null;
+  readonly expiresUnixMs: number | null;
+};
+
+export type Answer =
+  | { readonly is: "ended"; readonly result: StoredResult }
+  | { readonly is: "run_local" }
+  | { readonly is: "pending"; readonly pending: PendingCall };
+
+/** A call that has not ended. */
+export type Live = {
+  readonly request: CallRequest;
+  readonly abort: AbortController;
+  state: PendingCall["state"];
+  approval: Approval | null;
+  /** The call whose question and outcome this one shares. */
+  leader: CallId | null;
+  approvedHash: string | null;
+  /** What runs, once it does. */
+  plan: Plan | null;
+  ending: Promise<void> | null;
+};
+
+export type Examined = {
+  readonly session: SessionState;
+  readonly tool: Tool;
+  readonly args: JsonObject;
+  readonly paths: readonly ResolvedPath[];
+};
+export type Refused = {
+  readonly outcome: "denied" | "failed";
+  readonly code: string;
+  readonly message: string;
+};
+
+export function anotherSession(call: CallId): Err {
+  return err("request-invalid", `The call ${call} is one of another session`);
+}
+
+export function pendingOf(live: Live): PendingCall {
+  const isAsked = live.state === "waiting_approval";
+  return {
+    state: live.state,
+    approval: isAsked ? live.approval?.approval ?? null : null,
+    expiresUnixMs: isAsked ? live.approval?.expires_unix_ms ?? null : null,
+  };
+}
+
+export function refusal(reason: Reason): Refused {
+  return { outcome: "denied", code: reason, message: REASONS[reason] };
+}
+
+export function invalid(failure: Err): Refused {
+  const message = `${REASONS.arguments_invalid} ${failure.detail}`.slice(0, 2_000);
+  return { outcome: "failed", code: "arguments_invalid", message };
+}
+
+export function broken(detail: string): Effect {
+  const label = { class: "public", untrusted: false } as const;
+  return {
+    outcome: "unknown",
+    code: "internal",
+    message: detail,
+    label,
+    isCut: false,
+    container: null,
+  };
+}
+
+/** Whether `writer` may change something that `other` opens. */
+export function clash(writer: Plan, other: Plan): boolean {
+  return writer.mounts.some((mine) =>
+    mine.write &&
+    other.mounts.some((its) => covers(mine.path, its.path) || covers(its.path, mine.path))
+  );
+}
+
+export function storedOf(
+  request: CallRequest,
+  plan: Plan,
+  effect: Effect,
+  output: { readonly bytes: number; readonly sha256: string } | null,
+): StoredResult {
+  const { session, turn, call, tool } = request;
+  return {
+    v: 1,
+    session,
+    turn,
+    call,
+    tool,
+    outcome: effect.outcome,
+    code: effect.code,
+    message: effect.message.toWellFormed().slice(0, 4_000),
+    label: join(plan.result_label, effect.label),
+    bytes: output?.bytes ?? 0,
+    sha256: output?.sha256 ?? NOTHING_SHA256,
+    is_cut: effect.isCut || output === null,
+    container: effect.container,
+    image: plan.where === "container" ? plan.image : null,
+    is_acked: false,
+  };
+}
+
+/** The outcome of a call that never began. */
+export function refusedResult(request: CallRequest, why: Refused): StoredResult {
+  const { session, turn, call, tool } = request;
+  const nothing = { bytes: 0, sha256: NOTHING_SHA256, is_cut: false, container: null, image: null };
+  const label = { class: "public", untrusted: false } as const;
+  return { v: 1, session, turn, call, tool, ...why, label, ...nothing, is_acked: false };
+}
+
+/** What the audit log is told of a ruling, or of a call that came to none. */
+export function decisionRecord(
+  request: CallRequest,
+  examined: Examined | null,
+  ruling: Ruling | null,
+  code: string | null,
+): Extract<NewAuditRecord, { kind: "decision" }> {
+  const { session, turn, call, tool, args } = request;
+  const label: Label | null = examined?.session.label ?? null;
+  const verdict = ruling === null || ruling.ruling === "deny"
+    ? "deny"
+    : ruling.ruling === "ask"
+    ? "ask"
+    : "auto";
+  const grant = ruling === null
+    ? null
+    : ruling.ruling === "deny"
+    ? ruling.grant
+    : ruling.plan.grant;
+  return {
+    kind: "decision",
+    session,
+    turn,
+    call,
+    tool: ToolName.safeParse(tool).success ? tool : "",
+    args: args.toWellFormed(),
+    verdict,
+    code,
+    grant: grant === null ? null : { name: grant.name, sha256: grant.sha256 },
+    label,
+    plan: ruling === null || ruling.ruling === "deny" ? null : ruling.hash,
+    tool_sha256: examined?.tool.sha256 ?? null,
+    catalog: examined?.tool.catalog ?? null,
+  };
+}

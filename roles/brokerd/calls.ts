@@ -1,0 +1,469 @@
+// The one way from a request to an effect, whatever the mode:
+// request, arguments, ruling, (the owner's yes), decision, audit start, effect, audit result.
+//
+// 1. An effect begins only by spending a decision, after its `start` is durable.
+// 2. Each call runs at most once. Asked again it is joined or answered; begun and not ended before a
+//    crash, its outcome is unknown, and it is never run again.
+// 3. Whatever held when a call was asked is looked at anew when it starts.
+// 4. The session's label is raised before anybody sees the result that raises it.
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { CallId, SessionId } from "../../shared/ids/ids.ts";
+import { join } from "../../shared/labels/label.ts";
+import { assertNever, err, messageOf, ok, type Result } from "../../shared/results/result.ts";
+import { canonicalText } from "../../shared/wire/codec.ts";
+import type { Approval, Approvals } from "./approvals.ts";
+import type { Audit } from "./audit.ts";
+import type { AuditRecord, NewAuditRecord } from "./audit_records.ts";
+import type { CallResults, OutputSink, StoredResult } from "./call_results.ts";
+import {
+  anotherSession,
+  type Answer,
+  broken,
+  type CallRequest,
+  clash,
+  decisionRecord,
+  type Examined,
+  type Live,
+  pendingOf,
+  refusal,
+  type Refused,
+  refusedResult,
+  storedOf,
+} from "./call_state.ts";
+import type { CallUse } from "./call_use.ts";
+import { examine, type ExaminePorts } from "./examine.ts";
+import { decide, type Ruling, takePlan } from "./decision.ts";
+import { type Effect, execute, type Executors } from "./executors.ts";
+import type { Grants } from "./grant_files.ts";
+import type { LimitDefaults, Plan } from "./plan.ts";
+import { type Reason, REASONS } from "./reasons.ts";
+import type { StopSwitch } from "./stop_switch.ts";
+import type { Sessions } from "./taint.ts";
+import type { Watch } from "./watch.ts";
+
+export type CallPorts = ExaminePorts & {
+  readonly clock: Clock;
+  readonly audit: Audit;
+  readonly grants: Grants;
+  readonly results: CallResults;
+  readonly use: CallUse;
+  readonly watch: Watch;
+  readonly stop: StopSwitch;
+  readonly executors: Executors;
+  readonly defaults: LimitDefaults;
+  readonly concurrent: number;
+  readonly log: (line: string) => void;
+  /** A new question is durable and may be shown. */
+  readonly onAsked: (approval: Approval) => void;
+};
+
+const RETRY_MS = 2_000;
+const MOMENT_MS = 50;
+
+export class Calls {
+  readonly #ports: CallPorts;
+  readonly #live = new Map<CallId, Live>();
+  #approvals: Approvals | null = null;
+  #isClosing = false;
+
+  constructor(ports: CallPorts) {
+    this.#ports = ports;
+  }
+
+  /** The desk that questions go to; set once, before the first request. */
+  useApprovals(approvals: Approvals): void {
+    this.#approvals = approvals;
+  }
+
+  /** Asks for a call, or for what became of it. */
+  request(request: CallRequest): Result<Answer> {
+    const known = this.fetch(request.session, request.call);
+    if (known.ok || known.code !== "not-found") return known;
+    const live: Live = {
+      request,
+      abort: new AbortController(),
+      state: "queued",
+      approval: null,
+      leader: null,
+      approvedHash: null,
+      plan: null,
+      ending: null,
+    };
+    return this.#step(live);
+  }
+
+  /** What became of a call; `not-found` when it was never asked for. */
+  fetch(session: SessionId, call: CallId): Result<Answer> {
+    const live = this.#live.get(call);
+    if (live !== undefined) {
+      if (live.request.session !== session) return anotherSession(call);
+      return ok({ is: "pending", pending: pendingOf(live) });
+    }
+    const stored = this.#ports.results.load(call);
+    if (!stored.ok) return stored;
+    if (stored.value === null) return err("not-found", `The call ${call} was never asked for`);
+    if (stored.value.session !== session) return anotherSession(call);
+    return ok({ is: "ended", result: stored.value });
+  }
+
+  /** An answer that will be there in a moment is waited for; one that may take longer is not. */
+  async soon(answer: Answer, session: SessionId, call: CallId): Promise<Answer> {
+    const live = this.#live.get(call);
+    if (live?.plan == null || live.plan.where === "container") return answer;
+    const moment = new AbortController();
+    await Promise.race([live.ending, this.#ports.clock.sleep(MOMENT_MS, moment.signal)]);
+    moment.abort();
+    const now = this.fetch(session, call);
+    return now.ok ? now.value : answer;
+  }
+
+  acknowledge(session: SessionId, call: CallId): Result<null> {
+    const known = this.fetch(session, call);
+    if (!known.ok) return known;
+    if (known.value.is !== "ended") return err("request-invalid", `The call ${call} has not ended`);
+    const acked = this.#ports.results.acknowledge(known.value.result);
+    return acked.ok ? ok(null) : acked;
+  }
+
+  /** Withdraws a call: its question is closed, what runs is ended. One that has ended stays so. */
+  cancel(session: SessionId, call: CallId): Result<null> {
+    const live = this.#live.get(call);
+    if (live === undefined) return ok(null);
+    if (live.request.session !== session) return anotherSession(call);
+    live.abort.abort();
+    if (live.state === "running") return ok(null);
+    if (live.approval !== null && live.leader === null) {
+      return this.#desk().withdraw(live.approval.approval, "caller");
+    }
+    const ended = this.#deny(live, "withdrawn");
+    return ended.ok ? ok(null) : ended;
+  }
+
+  /** Ends everything that runs, waits or asks; the switch itself is thrown already. */
+  endAll(): number {
+    const all = [...this.#live.values()];
+    for (const live of all) live.abort.abort();
+    const asking = all.filter((live) => live.approval !== null && live.leader === null);
+    for (const live of asking) {
+      if (live.approval !== null && live.state !== "running") {
+        this.#desk().withdraw(live.approval.approval, "broker");
+      }
+    }
+    for (const live of all) {
+      if (live.state !== "running" && this.#live.has(live.request.call)) {
+        this.#deny(live, "stopped");
+      }
+    }
+    return all.length;
+  }
+
+  /** Takes up a question of an earlier life of brokerd, with those that share it. */
+  restore(approval: Approval): void {
+    const { session, turn, tool, args } = approval.plan;
+    for (const call of [approval.plan.call, ...approval.folded]) {
+      const known = this.fetch(session, call);
+      if (known.ok || known.code !== "not-found") continue;
+      const isLeader = call === approval.plan.call;
+      const live: Live = {
+        request: { session, turn, call, tool, args: canonicalText(args) },
+        abort: new AbortController(),
+        state: "waiting_approval",
+        approval,
+        leader: isLeader ? null : approval.plan.call,
+        approvedHash: null,
+        plan: null,
+        ending: null,
+      };
+      this.#live.set(call, live);
+    }
+    if (approval.state !== "pending") this.onClosed(approval);
+  }
+
+  /** A question was answered, has expired or was withdrawn. */
+  onClosed(approval: Approval): void {
+    const live = this.#live.get(approval.plan.call);
+    if (live === undefined || live.state !== "waiting_approval") return;
+    if (approval.state === "approved") {
+      live.approvedHash = approval.plan_hash;
+      live.state = "queued";
+      const stepped = this.#step(live);
+      if (!stepped.ok) {
+        this.#ports.log(`call ${live.request.call}: ${stepped.code}: ${stepped.detail}`);
+      }
+      return;
+    }
+    this.#deny(live, this.#ports.stop.isStopped() ? "stopped" : CLOSED[approval.state]);
+  }
+
+  running(): number {
+    return [...this.#live.values()].filter((live) => live.state === "running").length;
+  }
+
+  isIdle(): boolean {
+    return this.#live.size === 0;
+  }
+
+  /** Ends what runs and waits for it; what asks keeps its question for the next life. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    const running = [...this.#live.values()].filter((live) => live.state === "running");
+    for (const live of running) live.abort.abort();
+    await Promise.all(running.map((live) => live.ending));
+  }
+
+  #desk(): Approvals {
+    if (this.#approvals === null) throw new TypeError("Calls came before there was a desk");
+    return this.#approvals;
+  }
+
+  /** Rules on a call as things stand now, and does what follows. Every road to an effect is here. */
+  #step(live: Live): Result<Answer> {
+    const { audit, stop } = this.#ports;
+    const examined = examine(this.#ports, live.request);
+    if ("outcome" in examined) {
+      const said = audit.append(decisionRecord(live.request, null, null, examined.code));
+      return said.ok ? this.#refuse(live, examined) : said;
+    }
+    const ruling = decide({
+      ...examined,
+      caller: { ...live.request, label: examined.session.label },
+      set: this.#ports.grants.current().set,
+      job: examined.session.job,
+      nowUnixMs: this.#ports.clock.nowUnixMs(),
+      isStopped: stop.isStopped(),
+      used: this.#ports.use.of(live.request),
+      defaults: this.#ports.defaults,
+    }, live.approvedHash);
+    switch (ruling.ruling) {
+      case "deny":
+        return this.#denied(live, examined, ruling);
+      case "ask":
+        return this.#ask(live, examined, ruling);
+      case "allow":
+        return this.#allow(live, examined, ruling);
+      default:
+        return assertNever(ruling);
+    }
+  }
+
+  #denied(
+    live: Live,
+    examined: Examined,
+    ruling: Extract<Ruling, { ruling: "deny" }>,
+  ): Result<Answer> {
+    const record = decisionRecord(live.request, examined, ruling, ruling.code);
+    const said = this.#ports.audit.append(record);
+    return said.ok ? this.#refuse(live, refusal(ruling.code)) : said;
+  }
+
+  #ask(live: Live, examined: Examined, ruling: Extract<Ruling, { ruling: "ask" }>): Result<Answer> {
+    const changed = live.approvedHash === null ? null : "changed_since_approval";
+    const said = this.#ports.audit.append(decisionRecord(live.request, examined, ruling, changed));
+    if (!said.ok) return said;
+    const before = live.approval?.approval ?? null;
+    live.approvedHash = null;
+    const asked = this.#desk().ask(ruling.plan);
+    if (!asked.ok) return asked;
+    if (asked.value.is === "throttled") return this.#refuse(live, refusal("throttled"));
+    if (asked.value.is === "refused_before") return this.#refuse(live, refusal("denied_by_owner"));
+    const { approval } = asked.value;
+    live.state = "waiting_approval";
+    live.approval = approval;
+    live.leader = asked.value.is === "folded" ? approval.plan.call : null;
+    this.#live.set(live.request.call, live);
+    for (const other of this.#live.values()) {
+      if (before !== null && other.approval?.approval === before) other.approval = approval;
+    }
+    if (asked.value.is === "asked") this.#ports.onAsked(approval);
+    const { session, call } = live.request;
+    const { approval: id, expires_unix_ms } = approval;
+    this.#ports.watch.asked({ session, call, approval: id, expires_unix_ms });
+    return ok({ is: "pending", pending: pendingOf(live) });
+  }
+
+  #allow(
+    live: Live,
+    examined: Examined,
+    ruling: Extract<Ruling, { ruling: "allow" }>,
+  ): Result<Answer> {
+    const record = decisionRecord(live.request, examined, ruling, null);
+    if (ruling.plan.where === "caller") {
+      const said = this.#ports.audit.append(record);
+      return said.ok ? ok({ is: "run_local" }) : said;
+    }
+    const problem = examined.paths.find((path) => path.problem !== null)?.problem ?? null;
+    if (problem !== null) {
+      const said = this.#ports.audit.append({ ...record, code: "path-unusable" });
+      const why = { outcome: "failed", code: "path-unusable", message: problem } as const;
+      return said.ok ? this.#refuse(live, why) : said;
+    }
+    if (ruling.plan.where === "container" && !this.#hasRoom(ruling.plan)) {
+      live.state = "queued";
+      this.#live.set(live.request.call, live);
+      return ok({ is: "pending", pending: pendingOf(live) });
+    }
+    const isApproved = live.approvedHash === ruling.hash;
+    if (!isApproved) live.approval = null;
+    const records = isApproved ? [] : [record];
+    return this.#start(live, takePlan(ruling.decision), records, ruling.hash);
+  }
+
+  /** A slot is free, and nothing that runs may change what this call would open. */
+  #hasRoom(plan: Plan): boolean {
+    const running = [...this.#live.values()].flatMap((live) =>
+      live.plan?.where === "container" ? live.plan : []
+    );
+    if (running.length >= this.#ports.concurrent) return false;
+    return !running.some((other) => clash(other, plan) || clash(plan, other));
+  }
+
+  #start(live: Live, plan: Plan, before: NewAuditRecord[], hash: string): Result<Answer> {
+    const { audit, watch, use, results, executors } = this.#ports;
+    const { session, turn, call, tool } = live.request;
+    const { where, image } = plan;
+    const approval = live.approval?.approval ?? null;
+    live.state = "running";
+    live.plan = plan;
+    this.#live.set(call, live);
+    const said = audit.append(...before, {
+      kind: "start",
+      session,
+      turn,
+      call,
+      tool,
+      where,
+      plan: hash,
+      image,
+      approval,
+    });
+    if (!said.ok) {
+      // Nothing has begun: the caller hears why, and may ask again.
+      this.#live.delete(call);
+      return said;
+    }
+    use.count(live.request);
+    watch.started({ session, call });
+    const sink = results.sink(call);
+    const io = {
+      onOutput: (bytes: Uint8Array) => void sink.write(bytes),
+      signal: live.abort.signal,
+    };
+    live.ending = execute(executors, plan, io)
+      .catch((thrown: unknown) => broken(messageOf(thrown)))
+      .then((effect) => this.#settle(live, plan, sink, effect));
+    return ok({ is: "pending", pending: pendingOf(live) });
+  }
+
+  /** Records an effect's end. The disk may be full for a while; the call waits for it. */
+  async #settle(live: Live, plan: Plan, sink: OutputSink, effect: Effect): Promise<void> {
+    const { clock, log, stop } = this.#ports;
+    const output = sink.finish();
+    const isStopped = effect.code === "withdrawn" && stop.isStopped();
+    const ended: Effect = !output.ok && effect.outcome === "done"
+      ? { ...effect, outcome: "failed", code: output.code, message: output.detail }
+      : isStopped
+      ? { ...effect, code: "stopped", message: REASONS.stopped }
+      : effect;
+    const result = storedOf(live.request, plan, ended, output.ok ? output.value : null);
+    for (;;) {
+      const kept = this.#keepResult(result);
+      if (kept.ok) break;
+      log(`the outcome of ${live.request.call} cannot be kept: ${kept.code}: ${kept.detail}`);
+      if (this.#isClosing) return;
+      await clock.sleep(RETRY_MS);
+    }
+    this.#finish(live, result);
+    this.#pump();
+  }
+
+  #keepResult(result: StoredResult): Result<unknown> {
+    const saved = this.#ports.results.save(result);
+    if (!saved.ok) return saved;
+    return recordResult(this.#ports.audit, this.#ports.sessions, result);
+  }
+
+  #deny(live: Live, reason: Reason): Result<Answer> {
+    return this.#refuse(live, refusal(reason));
+  }
+
+  /** Ends a call that never began. */
+  #refuse(live: Live, why: Refused): Result<Answer> {
+    const { results, sessions } = this.#ports;
+    const result = refusedResult(live.request, why);
+    // An unknown session is not given files of its own.
+    const saved = sessions.find(live.request.session) === null
+      ? ok(undefined)
+      : results.save(result);
+    if (!saved.ok) return saved;
+    this.#finish(live, result);
+    return ok({ is: "ended", result });
+  }
+
+  #finish(live: Live, result: StoredResult): void {
+    const { call, session } = live.request;
+    const wasPending = this.#live.delete(call);
+    if (wasPending) this.#ports.watch.ready({ session, call });
+    for (const follower of [...this.#live.values()].filter((one) => one.leader === call)) {
+      this.#share(follower, result);
+    }
+  }
+
+  /** A call whose question stood for two gets the outcome of the one that ran. */
+  #share(follower: Live, result: StoredResult): void {
+    const { results, log, watch } = this.#ports;
+    const { call, turn, session } = follower.request;
+    const shared = results.share(result.call, call);
+    const saved = shared.ok ? results.save({ ...result, call, turn }) : shared;
+    if (!saved.ok) log(`the outcome of ${call} cannot be kept: ${saved.code}: ${saved.detail}`);
+    this.#live.delete(call);
+    watch.ready({ session, call });
+  }
+
+  /** Starts what waits for room, oldest first. */
+  #pump(): void {
+    if (this.#isClosing) return;
+    for (const live of [...this.#live.values()]) {
+      if (live.state !== "queued") continue;
+      const stepped = this.#step(live);
+      if (!stepped.ok) {
+        this.#ports.log(`call ${live.request.call}: ${stepped.code}: ${stepped.detail}`);
+      }
+    }
+    if (this.isIdle()) this.#ports.audit.rotateIfDue();
+  }
+}
+
+const CLOSED = {
+  pending: "withdrawn",
+  denied: "denied_by_owner",
+  expired: "approval_expired",
+  withdrawn: "withdrawn",
+} as const;
+
+/** Writes an outcome into the audit log and raises the session's label by it. */
+export function recordResult(
+  audit: Audit,
+  sessions: Sessions,
+  result: StoredResult,
+): Result<unknown> {
+  const { session, call, code, label, bytes, sha256, is_cut, container } = result;
+  const before = sessions.find(session)?.label ?? label;
+  const session_label = join(before, label);
+  const outcome = result.outcome === "denied" ? "failed" : result.outcome;
+  const record: Omit<Extract<AuditRecord, { kind: "result" }>, "time"> = {
+    kind: "result",
+    session,
+    call,
+    outcome,
+    code,
+    label,
+    session_label,
+    bytes,
+    sha256,
+    is_cut,
+    container,
+  };
+  const said = audit.append(record);
+  if (!said.ok) return said;
+  return sessions.absorb(session, label, `result of ${result.tool}, call ${call}`);
+}

@@ -1,0 +1,196 @@
+// Runs what a plan says, where it says. Nobody comes here without a plan that was taken out of a
+// decision; nothing here decides anything.
+import { type Clock, isoTime } from "../../shared/clock/clock.ts";
+import type { CallId } from "../../shared/ids/ids.ts";
+import type { Label } from "../../shared/labels/label.ts";
+import { assertNever, type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import type { Secret } from "../../shared/secrets/secret_store.ts";
+import { canonicalText, encodeCanonical, encodeUtf8 } from "../../shared/wire/codec.ts";
+import type { BodyOf } from "../../shared/wire/exchange.ts";
+import type { MEMORY_CALL } from "../../shared/wire/memory.ts";
+import { searchTools, type Tools } from "./catalog.ts";
+import type { Plan } from "./plan.ts";
+import { toolFlags } from "./runtime/argv.ts";
+import type { RunOutcome, Runtime } from "./runtime/plan.ts";
+
+/** What became of an effect, apart from the output that was handed on while it ran. */
+export type Effect = {
+  readonly outcome: "done" | "failed" | "unknown";
+  readonly code: string | null;
+  readonly message: string;
+  /** The label that whoever ran it gave the output; only joined, never believed to be lower. */
+  readonly label: Label;
+  readonly isCut: boolean;
+  readonly container: string | null;
+};
+
+export type EffectIo = {
+  readonly onOutput: (bytes: Uint8Array) => void;
+  readonly signal: AbortSignal;
+};
+
+type MemoryReply = BodyOf<(typeof MEMORY_CALL)["replies"][number]>;
+
+export type Executors = {
+  readonly clock: Clock;
+  readonly tools: Tools;
+  readonly runtime: Runtime;
+  /** Asks memoryd; the result's text is handed to `onOutput`. */
+  readonly memory: (
+    request: BodyOf<(typeof MEMORY_CALL)["request"]>,
+    args: Uint8Array,
+    io: EffectIo,
+  ) => Promise<Result<MemoryReply>>;
+  /** Opens a call's way to its origins; the folder to mount. */
+  readonly egress: (call: CallId, origins: readonly string[]) => Promise<Result<string>>;
+  readonly secret: (name: string) => Result<Secret>;
+};
+
+const PUBLIC: Label = { class: "public", untrusted: false };
+
+function failed(code: string, message: string): Effect {
+  return { outcome: "failed", code, message, label: PUBLIC, isCut: false, container: null };
+}
+
+function done(message: string): Effect {
+  return { outcome: "done", code: null, message, label: PUBLIC, isCut: false, container: null };
+}
+
+/** Runs a plan to its end. Never throws for a reason outside this process. */
+export async function execute(executors: Executors, plan: Plan, io: EffectIo): Promise<Effect> {
+  switch (plan.where) {
+    case "container":
+      return await inContainer(executors, plan, io);
+    case "memoryd":
+      return await inMemoryd(executors, plan, io);
+    case "brokerd":
+      return here(executors, plan, io);
+    case "caller":
+      return failed("internal", "The caller runs this itself");
+    default:
+      return assertNever(plan.where);
+  }
+}
+
+async function inContainer(executors: Executors, plan: Plan, io: EffectIo): Promise<Effect> {
+  const { runtime, tools } = executors;
+  const tool = tools.find(plan.tool);
+  if (tool === null || tool.sha256 !== plan.tool_sha256 || plan.image === null) {
+    return failed("catalog-mismatch", "The tool is not the one that was decided on");
+  }
+  const secrets = secretsOf(executors, plan);
+  if (!secrets.ok) return failed(secrets.code, "The secret that the grant names cannot be read");
+  const folder = await egressFolder(executors, plan);
+  if (!folder.ok) return failed(folder.code, folder.detail);
+  const mounts = plan.mounts.map(({ path, write }) => ({ hostPath: path, write }));
+  const ran = await runtime.run({
+    callId: plan.call,
+    tool: plan.tool,
+    image: plan.image,
+    argsJson: canonicalText(plan.inner_args),
+    secretsJson: secrets.value,
+    mounts,
+    map: mounts.length > 0 ? "owner" : "blind",
+    limits: plan.limits,
+    egressFolder: folder.value,
+    flags: toolFlags(tool.manifest, mounts),
+  }, io);
+  return ran.ok ? effectOf(ran.value) : failed(ran.code, ran.detail);
+}
+
+function secretsOf(executors: Executors, plan: Plan): Result<string | null> {
+  if (plan.secret === null) return ok(null);
+  const secret = executors.secret(plan.secret.name);
+  return secret.ok ? ok(canonicalText({ [plan.secret.name]: secret.value.reveal() })) : secret;
+}
+
+function egressFolder(executors: Executors, plan: Plan): Promise<Result<string | null>> {
+  if (plan.hosts.length === 0) return Promise.resolve(ok(null));
+  return executors.egress(plan.call, plan.hosts);
+}
+
+function effectOf(ran: RunOutcome): Effect {
+  const container = ran.status === "could_not_start" ? null : ran.containerName;
+  const base = { label: PUBLIC, isCut: false, container };
+  switch (ran.status) {
+    case "ok":
+      return { ...base, outcome: "done", code: null, message: ran.message };
+    case "tool_failed":
+      return { ...base, outcome: "failed", code: ran.code ?? "tool-failed", message: ran.message };
+    case "timeout":
+      return { ...base, outcome: "failed", code: "tool-timeout", message: ran.message };
+    case "output_capped":
+      return {
+        ...base,
+        outcome: "failed",
+        code: "output-capped",
+        message: ran.message,
+        isCut: true,
+      };
+    case "killed":
+      return {
+        ...base,
+        outcome: "failed",
+        code: "withdrawn",
+        message: "The call was ended; part of it may have happened",
+      };
+    case "could_not_start":
+      return { ...base, outcome: "failed", code: ran.code, message: ran.message };
+    default:
+      return assertNever(ran.status);
+  }
+}
+
+async function inMemoryd(executors: Executors, plan: Plan, io: EffectIo): Promise<Effect> {
+  const tool = plan.tool === "recall" ? "recall" : "memory";
+  const { session, call, label } = plan;
+  const request = { session, call, tool, label, staged: false } as const;
+  const reply = await executors.memory(request, encodeCanonical(plan.args), io);
+  if (!reply.ok) return lostMemory(reply, tool);
+  const { outcome, code, label: given } = reply.value;
+  return { ...done(""), outcome: outcome === "done" ? "done" : "failed", code, label: given };
+}
+
+/** A write whose answer was lost may have happened; one that never left, or was refused, did not. */
+function lostMemory(failure: Err, tool: "recall" | "memory"): Effect {
+  const isLost = failure.code.startsWith("frame-") || failure.code === "peer-silent";
+  const effect = failed(failure.code, failure.detail);
+  if (!isLost || tool === "recall") return effect;
+  return { ...effect, outcome: "unknown", code: "outcome_unknown" };
+}
+
+function here(executors: Executors, plan: Plan, io: EffectIo): Effect {
+  if (plan.tool === "clock") {
+    const text = clockText(executors.clock.nowUnixMs(), plan.args.timezone);
+    if (!text.ok) return failed("arguments_invalid", text.detail);
+    io.onOutput(encodeUtf8(text.value));
+    return done("");
+  }
+  const query = typeof plan.args.query === "string" ? plan.args.query : "";
+  const found = searchTools(executors.tools, query).slice(0, 10).map(({ manifest }) => ({
+    name: manifest.name,
+    description: manifest.description,
+    parameters: manifest.parameters,
+  }));
+  io.onOutput(encodeUtf8(
+    found.length === 0
+      ? `No tool fits "${query}"`
+      : found.map((one) => canonicalText(one)).join("\n"),
+  ));
+  return done("");
+}
+
+function clockText(nowUnixMs: number, timezone: unknown): Result<string> {
+  if (timezone === undefined) return ok(isoTime(nowUnixMs));
+  try {
+    const local = new Intl.DateTimeFormat("en-GB", {
+      timeZone: String(timezone),
+      dateStyle: "full",
+      timeStyle: "long",
+    }).format(nowUnixMs);
+    return ok(`${isoTime(nowUnixMs)} is ${local}`);
+  } catch {
+    // Intl throws a RangeError on a name it does not know.
+    return err("request-invalid", `There is no time zone ${String(timezone)}`);
+  }
+}

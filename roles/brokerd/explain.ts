@@ -1,0 +1,98 @@
+// The whole evaluation of one call, for the owner. It changes nothing and starts nothing.
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { SessionId } from "../../shared/ids/ids.ts";
+import type { Label } from "../../shared/labels/label.ts";
+import { escapeForDisplay } from "../../shared/text/escape.ts";
+import { canonicalText } from "../../shared/wire/codec.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import { BUILT_IN_NAMES } from "./builtin_grants.ts";
+import { parseArguments, type Tools } from "./catalog.ts";
+import type { Grants } from "./grant_files.ts";
+import { evaluate } from "./grant_match.ts";
+import { placeOf } from "./plan.ts";
+import { REASONS } from "./reasons.ts";
+import { forbiddenBy, resolvePaths } from "./real_paths.ts";
+import type { Sessions } from "./taint.ts";
+
+export type ExplainParts = {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly tools: Tools;
+  readonly grants: Grants;
+  readonly sessions: Sessions;
+  readonly forbidden: readonly string[];
+  readonly isStopped: () => boolean;
+};
+
+export type Explained = {
+  readonly verdict: "auto" | "ask" | "deny";
+  readonly code: string;
+  /** Escaped; each at most 1,000 characters. */
+  readonly lines: readonly string[];
+};
+
+export function explain(
+  parts: ExplainParts,
+  asked: { readonly tool: string; readonly session: SessionId | null; readonly label: Label },
+  argsText: string,
+): Explained {
+  const lines: string[] = [];
+  const say = (line: string) => lines.push(escapeForDisplay(line, "line").slice(0, 1_000));
+  const end = (verdict: Explained["verdict"], code: string): Explained => ({
+    verdict,
+    code,
+    lines: lines.slice(0, 500),
+  });
+  const loaded = parts.grants.current();
+  for (const { name, problems } of loaded.summaries) {
+    for (const problem of problems) say(`${name} does not count: ${problem}`);
+  }
+  const tool = parts.tools.find(asked.tool);
+  if (tool === null) {
+    say(parts.tools.problem?.detail ?? `There is no tool ${asked.tool}`);
+    return end("deny", "unknown_tool");
+  }
+  say(`${asked.tool}: runs in ${placeOf(asked.tool)}, effect ${tool.manifest.effect}`);
+  const args = parseArguments(tool, argsText);
+  const paths = args.ok ? resolvePaths(parts.disk, tool.manifest, args.value) : args;
+  if (!args.ok || !paths.ok) {
+    say(args.ok ? "" : args.detail);
+    if (!paths.ok && args.ok) say(paths.detail);
+    return end("deny", "arguments_invalid");
+  }
+  say(`arguments ${canonicalText(args.value)}`);
+  for (const path of paths.value) {
+    say(
+      `${path.argument} ${path.asked} is ${path.target}; opens ${path.opened}${
+        path.write ? " for writing" : ""
+      }`,
+    );
+    if (path.problem !== null) say(`  ${path.problem}`);
+    const place = forbiddenBy(path.opened, parts.forbidden);
+    if (place === null) continue;
+    say(`  path_forbidden: it and ${place} overlap`);
+    return end("deny", "path_outside");
+  }
+  const session = asked.session === null ? null : parts.sessions.find(asked.session);
+  if (asked.session !== null && session === null) say(`${asked.session} was never opened`);
+  const label = session?.label ?? asked.label;
+  say(`session ${label.class}, ${label.untrusted ? "untrusted" : "trusted"}`);
+  const verdict = evaluate(loaded.set, {
+    tool: asked.tool,
+    args: args.value,
+    paths: paths.value,
+    network: tool.manifest.network,
+    job: session?.job ?? null,
+    label,
+    nowUnixMs: parts.clock.nowUnixMs(),
+    isStopped: parts.isStopped(),
+    used: { turn: 0, day: 0 },
+  }, BUILT_IN_NAMES);
+  for (const { grant, said } of verdict.findings) say(`grant ${grant}: ${said}`);
+  if (verdict.verdict === "deny") {
+    say(`deny: ${verdict.code}: ${REASONS[verdict.code]}`);
+    return end("deny", verdict.code);
+  }
+  say(`${verdict.verdict} by grant ${verdict.grant.name}`);
+  return end(verdict.verdict, verdict.verdict);
+}

@@ -1,0 +1,156 @@
+// What the owner may ask of brokerd through bxctl.
+import { ok, type Result } from "../../shared/results/result.ts";
+import { err } from "../../shared/results/result.ts";
+import { VERSION } from "../../shared/version/version.ts";
+import {
+  APPROVAL_ANSWER,
+  APPROVAL_SHOW,
+  APPROVALS_LIST,
+  AUDIT_TAIL,
+  AUDIT_VERIFY,
+  BROKER_STATUS,
+  GRANTS_CHECK,
+  GRANTS_EXPLAIN,
+  RESUME,
+  STOP,
+} from "../../shared/wire/broker_owner.ts";
+import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
+import type { BodyOf } from "../../shared/wire/exchange.ts";
+import { on, type Route } from "../../shared/wire/listen.ts";
+import { summaryOf } from "./approvals.ts";
+import { explain } from "./explain.ts";
+import type { House } from "./house.ts";
+import { answeredReply } from "./peer_requests.ts";
+
+type Status = BodyOf<(typeof BROKER_STATUS)["replies"][number]>;
+
+export function ownerRoutes(house: House): Route[] {
+  return [
+    ...questionRoutes(house),
+    ...switchRoutes(house),
+    ...auditRoutes(house),
+    ...grantRoutes(house),
+  ];
+}
+
+function questionRoutes({ approvals, render }: House): Route[] {
+  return [
+    on(APPROVALS_LIST, ({ include_answered, limit }) => {
+      const items = approvals.list(include_answered ? "all" : "pending").slice(0, limit);
+      return ok({ kind: "approvals", body: { items: items.map(summaryOf) } });
+    }),
+    on(APPROVAL_SHOW, async ({ approval: id }, io) => {
+      const approval = approvals.find(id);
+      if (approval === null) return err("not-found", `There is no question ${id}`);
+      await io.chunk(encodeUtf8(render(approval).join("\n") + "\n"));
+      return ok({ kind: "approval", body: { summary: summaryOf(approval), code: approval.code } });
+    }),
+    on(
+      APPROVAL_ANSWER,
+      ({ code, answer }) => answeredReply(approvals.answer(code, answer, "owner", null)),
+    ),
+  ];
+}
+
+function switchRoutes(house: House): Route[] {
+  const state = (was_stopped: boolean, ended: Result<number>) =>
+    ended.ok
+      ? ok({
+        kind: "stop_state" as const,
+        body: { is_stopped: house.stop.isStopped(), was_stopped, ended: ended.value },
+      })
+      : ended;
+  return [
+    on(STOP, ({ why }) => state(house.stop.isStopped(), house.halt("owner", why, null))),
+    on(RESUME, () => {
+      const was = house.stop.isStopped();
+      const resumed = house.resume();
+      return state(was, resumed.ok ? ok(0) : resumed);
+    }),
+    on(BROKER_STATUS, async () => ok({ kind: "broker_status", body: await statusOf(house) })),
+  ];
+}
+
+function auditRoutes({ audit }: House): Route[] {
+  return [
+    on(AUDIT_TAIL, async ({ count }, io) => {
+      const lines = audit.tail(count);
+      if (!lines.ok) return lines;
+      await io.chunk(encodeUtf8(lines.value.map((line) => `${line}\n`).join("")));
+      return ok({
+        kind: "audit_tail_end",
+        body: { head: audit.head(), lines: lines.value.length },
+      });
+    }),
+    on(AUDIT_VERIFY, async ({ against }, io) => {
+      const verified = await audit.verify(against, (records, bytes, total_bytes) => {
+        io.event({ kind: "verify_progress", body: { records, bytes, total_bytes } });
+      });
+      return verified.ok ? ok({ kind: "audit_verified", body: verified.value }) : verified;
+    }),
+  ];
+}
+
+function grantRoutes(house: House): Route[] {
+  const { disk, clock } = house.ports;
+  return [
+    on(
+      GRANTS_CHECK,
+      () => ok({ kind: "grants", body: { items: [...house.grants.current().summaries] } }),
+    ),
+    on(GRANTS_EXPLAIN, (asked, io) => {
+      const args = decodeUtf8(io.upload);
+      if (!args.ok) return args;
+      const { forbidden } = house.ports;
+      const parts = { ...house, disk, clock, forbidden, isStopped: house.stop.isStopped };
+      const { verdict, code, lines } = explain(parts, asked, args.value);
+      return ok({ kind: "grants_explained", body: { verdict, code, lines: [...lines] } });
+    }),
+  ];
+}
+
+async function statusOf(house: House): Promise<Status> {
+  const { stop, grants, approvals, calls, tools, audit, runtime } = house;
+  const loaded = grants.current();
+  const state = runtime.status();
+  const egress = await house.ports.egressStatus();
+  const problems = [
+    ...(loaded.problems > 0
+      ? [{ code: "grants-invalid", detail: `${loaded.problems} problems in grant files` }]
+      : []),
+    ...(tools.problem === null ? [] : [tools.problem]),
+    ...(state.state === "refusing" && state.code !== tools.problem?.code
+      ? [{ code: state.code, detail: state.detail }]
+      : []),
+    ...(stop.isStopped() && stop.witness() !== null
+      ? [{ code: "audit-broken", detail: stop.why() }]
+      : []),
+  ];
+  const runtimeText = state.state === "ready"
+    ? `${state.facts.podman}, ${state.facts.runtime}, ${state.facts.limits} limits`
+    : state.state === "starting"
+    ? "testing"
+    : `${state.code}: ${state.detail}`;
+  return {
+    version: VERSION,
+    started_unix_ms: house.ports.startedUnixMs,
+    summary: stop.isStopped() ? `Stopped: ${stop.why()}`.slice(0, 1_000) : "Deciding",
+    problems: problems.map(({ code, detail }) => ({ code, detail: detail.slice(0, 1_000) })),
+    is_stopped: stop.isStopped(),
+    grants: loaded.set.grants.length,
+    grant_problems: loaded.problems,
+    approvals_pending: approvals.list("pending").length,
+    calls_running: calls.running(),
+    runtime: {
+      is_ready: state.state === "ready",
+      detail: runtimeText.slice(0, 1_000),
+      image: tools.image?.digest ?? null,
+      catalog: tools.image?.catalog ?? null,
+    },
+    egress: {
+      is_reachable: egress.ok,
+      detail: egress.ok ? egress.value : egress.detail.slice(0, 1_000),
+    },
+    audit: audit.head(),
+  };
+}

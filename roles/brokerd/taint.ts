@@ -1,0 +1,196 @@
+// Each session's label: how confidential and how trusted what it has seen is.
+//
+// 1. A label only goes up. Nobody lowers it, and a session that was never opened has none.
+// 2. The audit log comes first, the file after it; at start the log's word is joined to the file's,
+//    so that a crash between the two never leaves a label lower than what was read.
+// 3. With its folder gone, every label is built again from the audit log.
+import { z } from "zod";
+import { isoTime } from "../../shared/clock/clock.ts";
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import { attempt, makeFolders, readWhole, replaceFile } from "../../shared/disk/durable.ts";
+import { SessionId } from "../../shared/ids/ids.ts";
+import { equalLabel, join, Label, SESSION_START } from "../../shared/labels/label.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
+import type { Audit } from "./audit.ts";
+import type { AuditRecord } from "./audit_records.ts";
+
+const KINDS = ["main", "chat", "job", "run"] as const;
+const PREFIX = { main: "mm-", chat: "chat-", job: "job-", run: "run-" } as const;
+
+export const SessionState = z.strictObject({
+  v: z.literal(1),
+  session: SessionId,
+  as: z.enum(KINDS),
+  job: z.string().nullable(),
+  workspace: z.string().nullable(),
+  label: Label,
+  /** What raised the label, oldest first. */
+  raises: z.array(z.strictObject({ time: z.string(), label: Label, why: z.string() })),
+});
+export type SessionState = z.output<typeof SessionState>;
+
+export type Opening = {
+  readonly session: SessionId;
+  readonly kind: (typeof KINDS)[number];
+  readonly job: string | null;
+  readonly workspace: string | null;
+};
+
+/** Adds what one audit record says about a session. Pure but for `states`. */
+export function foldSession(states: Map<SessionId, SessionState>, record: AuditRecord): void {
+  if (record.kind === "session") {
+    const { session, as, job, workspace, label } = record;
+    const before = states.get(session);
+    const raises = before?.raises ?? [];
+    states.set(session, {
+      v: 1,
+      session,
+      as,
+      job,
+      workspace,
+      label: join(label, before?.label ?? label),
+      raises,
+    });
+  } else if (record.kind === "raise") {
+    lift(states, record.session, record.label, record.why, record.time);
+  } else if (record.kind === "result") {
+    lift(states, record.session, record.session_label, `call ${record.call}`, record.time);
+  }
+}
+
+function lift(
+  states: Map<SessionId, SessionState>,
+  session: SessionId,
+  label: Label,
+  why: string,
+  time: string,
+): void {
+  const before = states.get(session);
+  if (before === undefined) return;
+  states.set(session, lifted(before, label, why, time));
+}
+
+function lifted(state: SessionState, label: Label, why: string, time: string): SessionState {
+  const after = join(state.label, label);
+  if (equalLabel(after, state.label)) return state;
+  return { ...state, label: after, raises: [...state.raises, { time, label: after, why }] };
+}
+
+export interface Sessions {
+  /** Opens a session, or confirms one that was opened as the same. `session-refused` otherwise. */
+  open(opening: Opening): Result<SessionState>;
+  /** The session's state, null when it was never opened. */
+  find(session: SessionId): SessionState | null;
+  /** Raises a label and records why; says nothing when it is that high already. */
+  raise(session: SessionId, label: Label, why: string): Result<SessionState>;
+  /** Raises a label for a reason that the log holds already. */
+  absorb(session: SessionId, label: Label, why: string): Result<SessionState>;
+}
+
+export type SessionPorts = { readonly disk: Disk; readonly clock: Clock; readonly home: string };
+
+/** `replayed` is what the audit log's newest file says; it is joined to the files as they are read. */
+export function sessionsIn(
+  ports: SessionPorts,
+  audit: Audit,
+  replayed: Map<SessionId, SessionState>,
+): Result<Sessions> {
+  const { disk, home } = ports;
+  const folder = `${home}/broker/sessions`;
+  const isThere = attempt(() => disk.lstat(folder));
+  if (!isThere.ok) {
+    const made = makeFolders(disk, folder);
+    if (!made.ok) return made;
+    for (const record of audit.records()) foldSession(replayed, record);
+  }
+  const live = new Map<SessionId, SessionState>();
+  const pathOf = (session: SessionId) => `${folder}/${session}.json`;
+
+  function find(session: SessionId): SessionState | null {
+    const known = live.get(session);
+    if (known !== undefined) return known;
+    const read = readState(disk, pathOf(session));
+    const stored = read === "damaged" ? null : read;
+    const told = read === "damaged" ? rebuilt(audit, session) : replayed.get(session) ?? null;
+    const state = stored !== null && told !== null
+      ? { ...lifted(stored, told.label, "told by the audit log", now()) }
+      : stored ?? told;
+    if (state === null || state.session !== session) return null;
+    live.set(session, state);
+    return state;
+  }
+
+  const now = () => isoTime(ports.clock.nowUnixMs());
+  function keep(state: SessionState): Result<SessionState> {
+    live.set(state.session, state);
+    const written = replaceFile(disk, pathOf(state.session), encodeCanonical(state));
+    return written.ok ? ok(state) : written;
+  }
+
+  return ok({
+    find,
+    open(opening) {
+      const { session, kind: as, job, workspace } = opening;
+      const known = find(session);
+      if (known !== null) {
+        const isSame = known.as === as && known.job === job && known.workspace === workspace;
+        return isSame ? ok(known) : err("session-refused", `${session} was opened as ${known.as}`);
+      }
+      const problem = openingProblem(disk, home, opening);
+      if (problem !== null) return err("session-refused", problem);
+      const label = SESSION_START;
+      const said = audit.append({ kind: "session", session, as, job, workspace, label });
+      if (!said.ok) return said;
+      return keep({ v: 1, session, as, job, workspace, label, raises: [] });
+    },
+    raise(session, label, why) {
+      const state = find(session);
+      if (state === null) return err("not-found", `The session ${session} was never opened`);
+      const after = lifted(state, label, why, now());
+      if (after === state) return ok(state);
+      const said = audit.append({ kind: "raise", session, label: after.label, why });
+      return said.ok ? keep(after) : said;
+    },
+    absorb(session, label, why) {
+      const state = find(session);
+      if (state === null) return err("not-found", `The session ${session} was never opened`);
+      const after = lifted(state, label, why, now());
+      return after === state ? ok(state) : keep(after);
+    },
+  });
+}
+
+function readState(disk: Disk, path: string): SessionState | "damaged" | null {
+  const bytes = readWhole(disk, path, 1_048_576);
+  if (!bytes.ok) return bytes.code === "file-missing" ? null : "damaged";
+  const value = parseCanonical(bytes.value);
+  const parsed = SessionState.safeParse(value.ok ? value.value : null);
+  return parsed.success ? parsed.data : "damaged";
+}
+
+/** What the whole audit log says about one session. */
+function rebuilt(audit: Audit, session: SessionId): SessionState | null {
+  const states = new Map<SessionId, SessionState>();
+  for (const record of audit.records()) {
+    if ("session" in record && record.session === session) foldSession(states, record);
+  }
+  return states.get(session) ?? null;
+}
+
+/** A job counts only when the owner's file names it; a workspace, when its run was registered. */
+function openingProblem(disk: Disk, home: string, opening: Opening): string | null {
+  const { session, kind, job, workspace } = opening;
+  if (!session.startsWith(PREFIX[kind])) return `${session} is no id of a ${kind} session`;
+  if ((kind === "job") !== (job !== null)) {
+    return "A job's session names its job, and no other does";
+  }
+  if (workspace !== null) return "No run of this workspace was registered";
+  if (job === null) return null;
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(job) || !session.startsWith(`job-${job}-`)) {
+    return `${session} is no id of the job ${job}`;
+  }
+  const file = attempt(() => disk.stat(`${home}/jobs/${job}.toml`).kind);
+  return file.ok && file.value === "file" ? null : `There is no file jobs/${job}.toml`;
+}
