@@ -73,7 +73,7 @@ const TABLES = `
   ) STRICT;
   CREATE UNIQUE INDEX places ON rows (log, record, part);
   CREATE VIRTUAL TABLE words USING fts5 (
-    own, near, content = '', contentless_delete = 1,
+    own, near, content = '',
     tokenize = "porter unicode61 remove_diacritics 2 categories 'L* M* N* S* C*'"
   );
 `;
@@ -152,12 +152,20 @@ function foundRow(raw: unknown): Found {
 
 /** The words of `lender` as `borrower` may have them. */
 function lent(lender: Row | undefined, borrower: Row): string {
-  if (lender === undefined || lender.tag !== "experience" || borrower.tag !== "experience") {
-    return "";
-  }
+  if (lender === undefined) return "";
   return equalLabel(join(lender.label, borrower.label), borrower.label)
     ? tokens(lender.text).join(" ")
     : "";
+}
+
+/** What stands in the word index for `rows[i]`: its own words, and those of its neighbours. */
+function wordsOf(log: string, rows: readonly Row[], i: number): readonly [string, string] | null {
+  const row = rows[i];
+  if (row === undefined) return null;
+  const own = tokens(row.text).join(" ");
+  // Notes stand next to each other by chance.
+  if (log === "notes.md") return [own, ""];
+  return [own, `${lent(rows[i - 1], row)} ${lent(rows[i + 1], row)}`];
 }
 
 function indexDb(db: DatabaseSync): IndexDb {
@@ -172,6 +180,10 @@ function indexDb(db: DatabaseSync): IndexDb {
   };
   const idOf = (log: string, row: Row): number =>
     z.object({ id: z.int() }).parse(q.place.get(log, row.record, row.part)).id;
+  const words = (how: StatementSync, log: string, rows: readonly Row[], i: number): void => {
+    const [row, pair] = [rows[i], wordsOf(log, rows, i)];
+    if (row !== undefined && pair !== null) how.run(idOf(log, row), ...pair);
+  };
   return {
     inOneStep: (change) => {
       db.exec("BEGIN IMMEDIATE");
@@ -185,19 +197,17 @@ function indexDb(db: DatabaseSync): IndexDb {
     },
     add: (log, rows) => {
       if (rows.length === 0) return;
-      const isSession = log !== "notes.md";
-      const tail = isSession ? q.tail.all(log).map(foundRow).reverse() : [];
-      for (const row of rows) put(log, row);
+      const tail = q.tail.all(log).map(foundRow).reverse();
       const all: Row[] = [...tail, ...rows];
-      for (let i = Math.max(0, tail.length - 1); i < all.length; i++) {
-        const row = all[i];
-        if (row === undefined) continue;
-        const near = isSession ? `${lent(all[i - 1], row)} ${lent(all[i + 1], row)}` : "";
-        q.words.run(idOf(log, row), tokens(row.text).join(" "), near);
-      }
+      const end = tail.length - 1;
+      // The last row had no next neighbour. The word index must be told exactly what it forgets.
+      if (end >= 0) words(q.forget, log, tail, end);
+      for (const row of rows) put(log, row);
+      for (let i = Math.max(0, end); i < all.length; i++) words(q.learn, log, all, i);
     },
     drop: (log) => {
-      q.dropWords.run(log);
+      const rows = q.rows.all(log).map(foundRow);
+      for (let i = 0; i < rows.length; i++) words(q.forget, log, rows, i);
       q.dropRows.run(log);
       q.dropLog.run(log);
     },
@@ -224,37 +234,19 @@ function firstId(log: string, row: Row): number {
   return Math.min(row.timeUnixMs, MAX_TIME) * SLOTS + slot;
 }
 
-function statements(db: DatabaseSync): Record<
-  | "taken"
-  | "insert"
-  | "place"
-  | "tail"
-  | "words"
-  | "dropWords"
-  | "dropRows"
-  | "dropLog"
-  | "progress"
-  | "setProgress"
-  | "logs"
-  | "problems"
-  | "search"
-  | "row"
-  | "counts",
-  StatementSync
-> {
+function statements(db: DatabaseSync) {
   const one = (sql: string) => db.prepare(sql);
   return {
     taken: one("SELECT 1 FROM rows WHERE id = ?"),
     insert: one("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     place: one("SELECT id FROM rows WHERE log = ? AND record = ? AND part = ?"),
+    rows: one("SELECT * FROM rows WHERE log = ? ORDER BY record, part"),
     tail: one("SELECT * FROM rows WHERE log = ? ORDER BY record DESC, part DESC LIMIT 2"),
-    words: one("INSERT OR REPLACE INTO words (rowid, own, near) VALUES (?, ?, ?)"),
-    dropWords: one("DELETE FROM words WHERE rowid IN (SELECT id FROM rows WHERE log = ?)"),
+    learn: one("INSERT INTO words (rowid, own, near) VALUES (?, ?, ?)"),
+    forget: one("INSERT INTO words (words, rowid, own, near) VALUES ('delete', ?, ?, ?)"),
     dropRows: one("DELETE FROM rows WHERE log = ?"),
     dropLog: one("DELETE FROM logs WHERE log = ?"),
-    progress: one(
-      "SELECT offset, next, prev, class, untrusted, problem FROM logs WHERE log = ?",
-    ),
+    progress: one("SELECT offset, next, prev, class, untrusted, problem FROM logs WHERE log = ?"),
     setProgress: one("INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?, ?)"),
     logs: one("SELECT log FROM logs ORDER BY log"),
     problems: one("SELECT log, problem FROM logs WHERE problem <> '' ORDER BY log LIMIT 200"),
@@ -264,7 +256,7 @@ function statements(db: DatabaseSync): Record<
     ),
     row: one("SELECT * FROM rows WHERE id = ?"),
     counts: one(
-      `SELECT (SELECT count(*) FROM logs WHERE log <> 'notes.md') AS logs,
+      `SELECT (SELECT count(*) FROM logs WHERE log <> 'notes.md' AND problem = '') AS logs,
        (SELECT count(*) FROM rows WHERE log <> 'notes.md') AS rows,
        (SELECT count(*) FROM rows WHERE log = 'notes.md') AS notes`,
     ),
