@@ -1,10 +1,18 @@
 // Reads a chained log record by record from a byte offset, in bounded memory. It never writes, never
 // skips, and stops at the first line that is not the record that must come next.
-import { Buffer } from "node:buffer";
 import type { Disk, DiskFile } from "../disk/disk.ts";
 import { attempt } from "../disk/durable.ts";
 import { ok, type Result } from "../results/result.ts";
-import { hashInPlace, LINE_FEED, lineText, type Piece, piecesOf, textOf } from "./chain_lines.ts";
+import { encodeUtf8 } from "../wire/codec.ts";
+import {
+  hashInPlace,
+  LINE_FEED,
+  lineText,
+  type Piece,
+  piecesOf,
+  startsWith,
+  textOf,
+} from "./chain_lines.ts";
 import {
   type Damage,
   damage,
@@ -52,7 +60,7 @@ export function* scanFile(
   sealedBelow: number,
 ): Generator<Scanned> {
   const size = file.stat().size;
-  const prefix = Buffer.from(domainPrefix(domain));
+  const prefix = encodeUtf8(domainPrefix(domain));
   let next = from.next;
   for (const piece of piecesOf(file, from.offset, prefix.length)) {
     if (piece.is === "rest") {
@@ -68,7 +76,7 @@ export function* scanFile(
 }
 
 type Context = {
-  readonly prefix: Buffer;
+  readonly prefix: Uint8Array;
   readonly next: Expected | null;
   readonly sealedBelow: number;
   readonly size: number;
@@ -87,7 +95,8 @@ function* scanPiece(piece: Piece, context: Context): Generator<Scanned> {
     const end = start + to - from + 1;
     if (to - from > MAX_LINE_BYTES) return yield tooLong(next, start);
     const textTo = text === null ? 0 : text.indexOf("\n", textFrom);
-    const isVouched = start < sealedBelow && next !== null && startsAs(bytes, from, next);
+    const isVouched = start < sealedBelow && next !== null &&
+      startsWith(bytes, from, lineStart(next));
     let n = next?.n ?? 0;
     let value: unknown = null;
     let line: string | null = "";
@@ -104,11 +113,6 @@ function* scanPiece(piece: Piece, context: Context): Generator<Scanned> {
     textFrom = textTo + 1;
     from = to + 1;
   }
-}
-
-function startsAs(bytes: Buffer, from: number, next: Expected): boolean {
-  const start = lineStart(next);
-  return bytes.toString("latin1", from, from + start.length) === start;
 }
 
 function tooLong(next: Expected | null, offset: number): Scanned {

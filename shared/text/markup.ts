@@ -63,7 +63,8 @@ function openersOf(whole: string): Opener[] {
   let at = 0;
   for (const char of whole) {
     at += char.length;
-    const seen = folded(char);
+    const isPlain = char >= " " && char <= "~";
+    const seen = isPlain ? char : folded(char);
     text += seen;
     for (let i = 0; i < seen.length; i++) ends.push(at);
   }
