@@ -64,8 +64,9 @@ async function withHouse(run: (house: House) => Promise<void>): Promise<void> {
     maxClass: "private",
     log: () => {},
     onLost: fail,
-    lateMs: 10_000,
-    stuckMs: 60_000,
+    // A loaded machine may take long to start the Worker; no test is about that.
+    lateMs: 120_000,
+    stuckMs: 240_000,
   });
   const parts: Parts = {
     store: store.value,
