@@ -1,0 +1,82 @@
+// The real llama-server with the small real model, for tests and measurements. It exists only after
+// `sh deploy/bootstrap.sh model`; a test that finds none skips itself by name (REAL_LLAMA_MISSING).
+//
+// The server belongs to this process: it ends with stop(), and with the process in any case.
+
+const DEPLOY = new URL("../../deploy/", import.meta.url).pathname;
+
+/** What a skipped test says. */
+export const REAL_LLAMA_MISSING = "no real model server here: sh deploy/bootstrap.sh model";
+
+export type RealLlama = {
+  /** Loopback port, model loaded, template and context as deploy/llama_server.sh says. */
+  readonly port: number;
+  readonly pid: number;
+  stop(): Promise<void>;
+};
+
+/** True when `model` has run on this machine; looks, starts nothing. */
+export function hasRealLlama(): boolean {
+  const found = new Deno.Command("sh", {
+    args: [`${DEPLOY}model.sh`, "--where"],
+    stdout: "null",
+    stderr: "null",
+  }).outputSync();
+  return found.success;
+}
+
+/**
+ * Starts the server on a free port, or on the given one, and waits until the model is loaded.
+ *
+ * @returns null when `model` has not been run here
+ * Throws when the server is there but does not come up; its last lines are in the message.
+ */
+export async function startRealLlama(
+  options: { readonly port?: number } = {},
+): Promise<RealLlama | null> {
+  if (!hasRealLlama()) return null;
+  const child = new Deno.Command("sh", {
+    args: [`${DEPLOY}llama_server.sh`, "--port", String(options.port ?? 0)],
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  const log = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
+  const port = await readPort(log);
+  if (port === null) {
+    const status = await child.status;
+    throw new Error(`llama-server ended with ${status.code} before it listened`);
+  }
+  const drained = drain(log);
+  return {
+    port,
+    pid: child.pid,
+    stop: async () => {
+      child.kill("SIGTERM");
+      await child.status;
+      await drained;
+    },
+  };
+}
+
+type LogReader = ReadableStreamDefaultReader<string>;
+
+/** The port of the line that says the server listens; null when the log ends without it. */
+async function readPort(log: LogReader): Promise<number | null> {
+  let seen = "";
+  for (;;) {
+    const { value, done } = await log.read();
+    if (done) {
+      console.error(seen.slice(-2_000));
+      return null;
+    }
+    seen = (seen + value).slice(-65_536);
+    const match = /listening on http:\/\/127\.0\.0\.1:(\d+)\s/.exec(seen);
+    if (match) return Number(match[1]);
+  }
+}
+
+/** Reads the rest of the log so that the server never waits for a reader. */
+async function drain(log: LogReader): Promise<void> {
+  while (!(await log.read()).done);
+}
