@@ -15,7 +15,7 @@ import type { RunIo, RunOutcome, RunPlan, RunStatus } from "./plan.ts";
 import { type Podman, textOf } from "./podman.ts";
 import { readResult } from "./tool_result.ts";
 
-const START_MS = 30_000;
+const START_MS = 60_000;
 /** A tool has this long to end after its result. */
 const GRACE_MS = 2_000;
 /** Pipes are closed from our side when a removed container has not let go of them by then. */
@@ -86,7 +86,8 @@ export async function runCall(
     if (run.ending !== null && run.ending !== "broken" && run.ending !== "late_start") {
       return done(run.ending, endingSentence(run.ending, plan), { log });
     }
-    if (clientStatus !== 0 || run.ending === "late_start") {
+    // Whatever came on stdout came from the tool, so then it ran, even if its client was ended by us.
+    if (run.ending === "late_start" || (clientStatus !== 0 && problem === null)) {
       const failure = podmanFailure(clientStatus, log);
       if (failure.code !== "call-already-started") await podman.remove(call.name);
       return done("could_not_start", NOT_STARTED, { code: failure.code, log: failure.detail });

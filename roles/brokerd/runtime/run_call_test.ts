@@ -166,6 +166,12 @@ Deno.test("runCall() a tool that writes past the frames has failed and is remove
   deepStrictEqual([outcome.status, output, fake.asked], ["tool_failed", "", [REMOVED]]);
 });
 
+Deno.test("runCall() a tool that is faster than its client is still what failed", async () => {
+  const fake = fakePodman((c) => c.put(bytes("console.log\n")));
+  const { outcome } = await run(fake);
+  deepStrictEqual([outcome.status, fake.seen.kills], ["tool_failed", 1]);
+});
+
 Deno.test("runCall() a tool that ends without a result has failed, whatever it printed", async () => {
   for (const stream of [[], [outputFrame(bytes("abc"))], [DONE(0).subarray(0, 9)]]) {
     const fake = fakePodman((c) => {
@@ -225,7 +231,7 @@ Deno.test("runCall() a tool that hangs is ended at its limit", async () => {
 
 Deno.test("runCall() a Podman that hangs is ended, and the call could not start", async () => {
   const fake = fakePodman(() => {});
-  const { outcome } = await run(fake, clockWith(30_000));
+  const { outcome } = await run(fake, clockWith(60_000));
   deepStrictEqual([outcome.status, outcome.code], ["could_not_start", "container-not-started"]);
   strictEqual(fake.seen.kills, 1);
   isTrue(fake.asked.includes(REMOVED));
