@@ -261,3 +261,17 @@ Deno.test("Chain.rotate() takes up its own interrupted start and refuses any oth
   strictEqual(at("more"), "log-broken");
   strictEqual(at(text(bytesOf(diskWithLog(1), LOG))), "log-broken");
 });
+
+Deno.test("openChain() at the tail touches the disk as often for a long log as for a short one", () => {
+  const callsFor = (records: number): number => {
+    const disk = faultyDisk(["/d"]);
+    const { chain } = must(openChain(optionsFor(disk)));
+    must(chain.appendAll(Array.from({ length: records }, (_, i) => ({ kind: "x", i }))));
+    must(chain.append({ kind: "last" }));
+    chain.close();
+    const before = disk.calls();
+    strictEqual(outcomeOf(openChain(optionsFor(disk, { check: "tail" }))), "whole");
+    return disk.calls() - before;
+  };
+  strictEqual(callsFor(20_000), callsFor(2));
+});
