@@ -320,6 +320,6 @@ Deno.test("an index made step by step equals one made anew, row for row", async 
         assert.equal(dump(path), grown);
       });
     }),
-    { numRuns: 25 },
+    { numRuns: 15 },
   );
 });

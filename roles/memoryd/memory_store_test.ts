@@ -221,7 +221,7 @@ Deno.test("openStore() loses nothing it acknowledged, whichever disk call fails 
           // A write may be cut at any byte; a few cuts of each stand for all of them.
           let cut = 0;
           for (const left of disk.afterCrash()) {
-            if (cut++ % 11 === failAt % 11) checkAfter(left, told, `${what}, power cut ${cut}`);
+            if (cut++ % 47 === failAt % 47) checkAfter(left, told, `${what}, power cut ${cut}`);
           }
         }
         if (!reached) break;

@@ -24,7 +24,8 @@ import {
   writeBaseline,
   writeRecords,
 } from "../../tests/doubles/session_logs.ts";
-import { openIndex } from "./index_client.ts";
+import { type IndexClient, openIndex } from "./index_client.ts";
+import { openKeeper } from "./index_keeper.ts";
 import { startWorker } from "./index_port.ts";
 import { openStore } from "./memory_store.ts";
 import { parseNotes } from "./notes.ts";
@@ -45,19 +46,33 @@ type House = {
   read(name: string): string;
 };
 
-async function withHouse(run: (house: House) => Promise<void>): Promise<void> {
-  const home = Deno.makeTempDirSync();
-  for (const name of ["sessions", "memory", "index"]) Deno.mkdirSync(`${home}/${name}`);
-  const folder = `${home}/memory`;
-  const store = openStore(
-    { disk: denoDisk, clock: systemClock, random: systemRandom, folder },
-    "Hi.",
-  );
-  assert.ok(store.ok);
-  const fail = (reason: string): never => {
-    throw new Error(reason);
+/** The keeper without its Worker, which costs a start of its own. */
+function indexInProcess(home: string): IndexClient {
+  const keeper = openKeeper({
+    disk: denoDisk,
+    clock: systemClock,
+    sessions: `${home}/sessions`,
+    notes: `${home}/memory/notes.md`,
+    folder: `${home}/index`,
+    maxClass: "private",
+    log: () => {},
+    onStep: () => {},
+  });
+  return {
+    search: (question, k) => keeper.search(question, k),
+    update: (session) => void keeper.update(session),
+    reindex: (hear) => keeper.reindex((step) => hear({ ...step, total_logs: step.totalLogs })),
+    counts: () => Promise.resolve(keeper.counts()),
+    close: () => keeper.close(),
   };
-  const index = openIndex({
+}
+
+function fail(reason: string): never {
+  throw new Error(reason);
+}
+
+function indexInWorker(home: string): IndexClient {
+  return openIndex({
     port: startWorker(home),
     clock: systemClock,
     home,
@@ -68,6 +83,21 @@ async function withHouse(run: (house: House) => Promise<void>): Promise<void> {
     lateMs: 120_000,
     stuckMs: 240_000,
   });
+}
+
+async function withHouse(
+  run: (house: House) => Promise<void>,
+  indexIn: (home: string) => IndexClient = indexInProcess,
+): Promise<void> {
+  const home = Deno.makeTempDirSync();
+  for (const name of ["sessions", "memory", "index"]) Deno.mkdirSync(`${home}/${name}`);
+  const folder = `${home}/memory`;
+  const store = openStore(
+    { disk: denoDisk, clock: systemClock, random: systemRandom, folder },
+    "Hi.",
+  );
+  assert.ok(store.ok);
+  const index = indexIn(home);
   const parts: Parts = {
     store: store.value,
     index,
@@ -297,7 +327,7 @@ Deno.test("a fact noted in one session is recalled in another, under the label i
     assert.deepEqual(lines.map((line) => line.hits.length > 0), [true, true, false]);
     assert.equal(lines[0].hits[0], `session ${chatId(1)} epoch 0 record 1`);
     assert.equal(lines[0].session, chatId(2));
-  });
+  }, indexInWorker);
 });
 
 Deno.test("the owner's socket searches, rebuilds with progress and tells how it stands", async () => {
@@ -326,5 +356,5 @@ Deno.test("the owner's socket searches, rebuilds with progress and tells how it 
     ]);
     assert.equal(status.value.body.indexed_records, 2);
     assert.deepEqual(status.value.body.problems.map((one) => one.code), ["log-broken"]);
-  });
+  }, indexInWorker);
 });

@@ -61,7 +61,7 @@ Deno.test("matchQuery() makes a query that FTS5 takes, whatever the text", () =>
         const query = matchQuery(termsOf(pieces.join(" ")));
         if (query !== null) db.search(query, 5);
       }),
-      { numRuns: 700 },
+      { numRuns: 400 },
     );
   } finally {
     db.close();
