@@ -269,6 +269,14 @@ Deno.test("Knobs keep a slot busy after its client has left", async () => {
   match(await busy(), /"is_processing":true/);
   double.freeSlots();
   match(await busy(), /"is_processing":false/);
+  double.set({ stuckSlot: false, cancelMs: 5 });
+  const slow = await openAsk(double.port, body());
+  await slow.seen('"content":"a"');
+  slow.leave();
+  while ((await busy()).includes('"is_processing":true')) {
+    await new Promise((r) => setTimeout(r, 1));
+  }
+  strictEqual(double.record.findLast((r) => r.method === "POST")?.outcome, "cancelled");
 });
 
 Deno.test("exceedContext() and crash() hit every running stream", async () => {

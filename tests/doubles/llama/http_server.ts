@@ -183,7 +183,7 @@ async function readRequest(source: Source): Promise<HttpRequest | null> {
   const body = headers.get("transfer-encoding")?.toLowerCase() === "chunked"
     ? await readChunked(source)
     : await readExactly(source, Number(headers.get("content-length") ?? "0"));
-  if (body === null) return null;
+  if (body === null || !URL.canParse(target, "http://127.0.0.1")) return null;
   const bodyText = new TextDecoder().decode(body);
   const url = new URL(target, "http://127.0.0.1");
   return {

@@ -214,6 +214,7 @@ async function sameCallAndReplay(ports: Both): Promise<void> {
     ...fixed,
     tools: TOOLS,
     timings_per_token: true,
+    max_tokens: 80,
     messages: [...examples, user("Read the file d.txt")],
   };
   const real = await ask(ports.real, body);
@@ -234,7 +235,7 @@ async function sameCallAndReplay(ports: Both): Promise<void> {
       }),
       { role: "tool", tool_call_id: "own", content: "snow" },
     ];
-    const second = said((await ask(port, { ...body, messages, max_tokens: 8 })).text).timings;
+    const second = said((await ask(port, { ...body, messages, max_tokens: 1 })).text).timings;
     const t = first.timings;
     const known = ["cache_n", "prompt_n", "predicted_n"].map((key) => numberOf(t[key], 0));
     strictEqual(second["cache_n"], known.reduce((sum, n) => sum + n, -1));

@@ -55,7 +55,7 @@ const RULES: readonly Rule[] = [
   },
   {
     pattern: /^(?:please )?search (?:for )?(.+) in (\S+)$/i,
-    move: (m) => toolkit("search_files", { path: path(m[2]), pattern: bare(m[1]) }),
+    move: (m) => toolkit("search_files", { path: path(m[2]), text: bare(m[1]) }),
   },
   {
     pattern: /^(?:please )?write (.+) to (\S+)$/is,

@@ -140,6 +140,22 @@ Deno.test("sleep() drops the cache; slots and tasks wake the model, props do not
   ]);
 });
 
+Deno.test("sleep() of a single model ends with its next task, not with a look at it", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const double = await startLlamaDouble();
+  cleanup.defer(() => double.stop());
+  const isSleeping = async () => (await json(double.port, "GET", "/props"))["is_sleeping"];
+  await ask(double.port, body("x"));
+  for (const path of ["/slots", "/tokenize"]) {
+    double.sleep();
+    await raw(double.port, "GET", "/health");
+    strictEqual(await isSleeping(), true);
+    await raw(double.port, path === "/slots" ? "GET" : "POST", path, { content: "x" });
+    strictEqual(await isSleeping(), false);
+  }
+  strictEqual(said((await ask(double.port, body("x"))).text).timings["cache_n"], 0);
+});
+
 Deno.test("Knobs make loading fail, hang, or meet the limit", async () => {
   await using cleanup = new AsyncDisposableStack();
   const double = await startLlamaDouble({ router: { models: MODELS }, knobs: { loadFails: true } });

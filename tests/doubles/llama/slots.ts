@@ -65,9 +65,9 @@ export function slotPool(count: number, cutting: "any" | "hybrid"): SlotPool {
     slot.busy = true;
     slot.lastUsed = ++clock;
     const shared = commonPrefix(slot.tokens, ask.tokens);
-    const pinnedEmpty = ask.idSlot >= 0 && slot.tokens.length === 0;
+    // A pinned empty slot has nothing to lose, and so never looks into host memory either.
     const loses = shared < KEEP_HALF * slot.tokens.length || isOldest;
-    if (ask.useCache && loses && !pinnedEmpty) ram.exchange(slot, ask);
+    if (ask.useCache && loses) ram.exchange(slot, ask);
     const cacheN = ask.useCache ? reuse(slot, ask, cutting) : 0;
     slot.task = { id: ++tasks, processed: 0, cached: cacheN, decoded: 0, limit: 0 };
     slot.started = true;

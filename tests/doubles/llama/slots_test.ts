@@ -206,7 +206,7 @@ Deno.test("complete() reads an exact replay from the cache, all but the last sam
     cleanup.defer(() => double.stop());
     await fc.assert(
       fc.asyncProperty(conversation, (turns) => replaysExactly(double, turns)),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   }
 });
