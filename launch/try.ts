@@ -110,7 +110,9 @@ async function script(house: House, scratch: Scratch, model: ServedModel): Promi
   console.log("\nWhat each role may do");
   for (const role of DAEMONS) {
     console.log(`  ${role}`);
-    for (const flag of roleFlags(SOURCE, house.home, role)) console.log(`    ${flag}`);
+    for (const flag of roleFlags(SOURCE, house.home, role)) {
+      console.log(`    ${flag.replaceAll(house.home, "{home}").replaceAll(SOURCE, "{source}")}`);
+    }
   }
   return proofs.every((one) => one.isShown) ? 0 : 1;
 }

@@ -30,7 +30,7 @@ export function answerToResult(owner: string, asked: ChatCall | undefined, text:
     case "list_dir":
       return `In ${textOf(args["path"], "the folder")} there is:\n\n${quoted}`;
     case "search_files":
-      return `Searching for ${textOf(args["pattern"])} gave:\n\n${quoted}`;
+      return `Searching for ${textOf(args["text"])} gave:\n\n${quoted}`;
     case "write_file":
       return `${textOf(args["path"], "The file")} is written. The tool answered:\n\n${quoted}`;
     case "find_tool":

@@ -55,7 +55,7 @@ Deno.test("rehearsal() asks for the calls its rules name", async () => {
     ["recall green tea", ["recall", { query: "green tea", k: 5 }]],
     ["read notes/a.txt", inner("read_file", { path: "notes/a.txt" })],
     ["list /srv/x", inner("list_dir", { path: "/srv/x" })],
-    ["search two words in /srv", inner("search_files", { path: "/srv", pattern: "two words" })],
+    ["search two words in /srv", inner("search_files", { path: "/srv", text: "two words" })],
     ['write say "hi" to a.txt', inner("write_file", { path: "a.txt", content: 'say "hi"' })],
     ["fetch https://example.org/a?b=c", inner("http_fetch", { url: "https://example.org/a?b=c" })],
     ["what time is it?", ["clock", {}]],
