@@ -1,0 +1,318 @@
+// Guards the evaluation of grants: denial is what is left, a deny dominates, nothing empty widens, and
+// a higher label or an unrelated file never lets more through.
+import { deepStrictEqual, ok, strictEqual } from "node:assert";
+import fc from "fast-check";
+import { DATA_CLASSES } from "../../shared/labels/label.ts";
+import { BUILT_IN_NAMES, builtInGrants } from "./builtin_grants.ts";
+import { evaluate, type GrantSet, type NamedPath, type Question } from "./grant_match.ts";
+import { type AllowGrant, type DenyGrant, type Grant, GrantFile, grantOf } from "./grant_schema.ts";
+
+const NOW = Date.UTC(2026, 10, 30);
+const SHA = "0".repeat(64);
+
+const setOf = (grants: readonly Grant[], more: Partial<GrantSet> = {}): GrantSet => ({
+  grants: [...builtInGrants("auto"), ...grants],
+  blockedTools: new Set(),
+  isAllBlocked: false,
+  defaultLimits: { calls_per_turn: 5, calls_per_day: 50 },
+  ...more,
+});
+
+const allow = (more: Partial<AllowGrant> = {}): AllowGrant => ({
+  name: "g.toml",
+  sha256: SHA,
+  tool: "t",
+  paths: ["/r/a"],
+  realPaths: ["/r/a"],
+  hosts: [],
+  patterns: null,
+  commands: null,
+  jobs: null,
+  mode: "auto",
+  write: false,
+  maxTaint: "private",
+  whenUntrusted: "ask",
+  resultClass: "private",
+  untrusted: true,
+  expiresUnixMs: null,
+  secret: null,
+  approver: "any",
+  image: null,
+  limits: {},
+  ...more,
+});
+
+const deny = (more: Partial<DenyGrant> = {}): DenyGrant => ({
+  name: "d.toml",
+  sha256: SHA,
+  tool: "t",
+  paths: [],
+  realPaths: [],
+  hosts: [],
+  patterns: null,
+  commands: null,
+  jobs: null,
+  mode: "deny",
+  ...more,
+});
+
+const pathAt = (target: string, more: Partial<NamedPath> = {}): NamedPath => ({
+  argument: "path",
+  asked: target,
+  target,
+  opened: target,
+  opensFolder: false,
+  write: false,
+  ...more,
+});
+
+const question = (more: Partial<Question> = {}): Question => ({
+  tool: "t",
+  args: {},
+  paths: [pathAt("/r/a/f")],
+  network: false,
+  job: null,
+  label: { class: "private", untrusted: false },
+  nowUnixMs: NOW,
+  isStopped: false,
+  used: { turn: 0, day: 0 },
+  ...more,
+});
+
+const rule = (grants: readonly Grant[], asked = question(), more: Partial<GrantSet> = {}) => {
+  const verdict = evaluate(setOf(grants, more), asked, BUILT_IN_NAMES);
+  return verdict.verdict === "deny" ? verdict.code : verdict.verdict;
+};
+
+Deno.test("evaluate() each thing that does not hold denies by its own name", () => {
+  strictEqual(rule([]), "no_grant");
+  strictEqual(rule([allow({ tool: "other" })]), "no_grant");
+  strictEqual(rule([allow({ expiresUnixMs: NOW })]), "expired");
+  strictEqual(rule([allow({ paths: [], realPaths: [] })]), "path_outside");
+  strictEqual(rule([allow({ realPaths: ["/r/ab"] })]), "path_outside");
+  strictEqual(
+    rule([allow()], question({ paths: [pathAt("/r/a/f", { write: true })] })),
+    "path_read_only",
+  );
+  strictEqual(rule([allow()], question({ network: true })), "host_not_granted");
+  strictEqual(rule([allow({ patterns: { q: ["a*"] } })]), "pattern_mismatch");
+  strictEqual(rule([allow({ maxTaint: "public" })]), "taint_exceeds");
+  const untrusted = question({ label: { class: "private", untrusted: true } });
+  strictEqual(rule([allow({ whenUntrusted: "deny" })], untrusted), "untrusted_session");
+  strictEqual(rule([allow()], question({ used: { turn: 5, day: 5 } })), "limit_reached");
+  strictEqual(rule([allow()], question({ used: { turn: 0, day: 50 } })), "limit_reached");
+  strictEqual(
+    rule([allow({ limits: { calls_per_turn: 1 } })], question({ used: { turn: 1, day: 1 } })),
+    "limit_reached",
+  );
+  strictEqual(rule([allow({ jobs: ["daily"] })]), "no_grant");
+  strictEqual(rule([allow(), deny()]), "denied_by_grant");
+  strictEqual(rule([allow()], question({ isStopped: true })), "stopped");
+  strictEqual(rule([allow()], question(), { blockedTools: new Set(["t"]) }), "grants_invalid");
+  strictEqual(rule([allow()], question(), { isAllBlocked: true }), "grants_invalid");
+});
+
+Deno.test("evaluate() what holds is let through: auto over ask, and ask in an untrusted session", () => {
+  strictEqual(rule([allow()]), "auto");
+  strictEqual(rule([allow({ mode: "ask" })]), "ask");
+  strictEqual(rule([allow({ mode: "ask", name: "a" }), allow()]), "auto");
+  const untrusted = question({ label: { class: "private", untrusted: true } });
+  strictEqual(rule([allow()], untrusted), "ask");
+  strictEqual(rule([allow({ whenUntrusted: "same" })], untrusted), "auto");
+  strictEqual(rule([allow({ mode: "ask", whenUntrusted: "same" })], untrusted), "ask");
+  strictEqual(rule([allow({ jobs: ["daily"] })], question({ job: "daily" })), "auto");
+  strictEqual(rule([allow()], question({ job: "daily" })), "auto");
+});
+
+Deno.test("evaluate() of several misses the nearest is named", () => {
+  strictEqual(rule([allow({ expiresUnixMs: 1 }), allow({ realPaths: ["/x"] })]), "path_outside");
+  strictEqual(rule([allow({ maxTaint: "public" }), allow({ realPaths: ["/x"] })]), "taint_exceeds");
+});
+
+Deno.test("evaluate() a deny ignores labels and reaches everything a call would open", () => {
+  const secret = deny({ paths: ["/r/a/secret"], realPaths: ["/r/a/secret"] });
+  const hits: NamedPath[] = [
+    pathAt("/r/a/secret"),
+    pathAt("/r/a/secret/x"),
+    pathAt("/r/a/link", { target: "/r/a/secret/x", opened: "/r/a/secret/x" }),
+    pathAt("/r/a/secret/x", { target: "/elsewhere", opened: "/elsewhere" }),
+    pathAt("/r/a", { opensFolder: true }),
+    pathAt("/r/a/new", { opened: "/r/a", opensFolder: true }),
+  ];
+  for (const hit of hits) {
+    strictEqual(rule([allow(), secret], question({ paths: [hit] })), "denied_by_grant", hit.asked);
+  }
+  strictEqual(rule([allow(), secret], question({ paths: [pathAt("/r/a/secretx")] })), "auto");
+  const text = deny({ patterns: { q: ["*rm*"] } });
+  strictEqual(
+    rule([allow(), text], question({ args: { q: ["ls", "rm -rf"] } })),
+    "denied_by_grant",
+  );
+  strictEqual(rule([allow(), text], question({ args: { q: "ls" } })), "auto");
+  const host = deny({ hosts: ["https://evil.example:443"] });
+  const args = { url: "https://EVIL.example/x?y" };
+  strictEqual(rule([allow(), host], question({ args })), "denied_by_grant");
+});
+
+Deno.test("evaluate() a command is matched word by word, never as text", () => {
+  const grant = allow({ commands: [["git", "log", "*"]] });
+  const run = (argv: unknown) => rule([grant], question({ args: { argv } }));
+  strictEqual(run(["git", "log", "x; rm -rf /"]), "auto");
+  const shapes: unknown[] = [
+    ["git", "log"],
+    ["git", "log", "a", "b"],
+    ["git log x"],
+    ["sh", "-c", "git log x"],
+    ["env", "git", "log", "x"],
+    ["./git", "log", "x"],
+    ["git", "log;rm", "x"],
+    "git log x",
+    [],
+    ["git", "log", 1],
+    ["git\n", "log", "x"],
+    ["GIT", "log", "x"],
+  ];
+  for (const argv of shapes) strictEqual(run(argv), "pattern_mismatch", JSON.stringify(argv));
+  strictEqual(rule([allow()], question({ args: { argv: ["ls"] } })), "pattern_mismatch");
+});
+
+Deno.test("evaluate() built-in grants hold whatever the files say", () => {
+  const clock = question({ tool: "clock", paths: [] });
+  strictEqual(rule([deny({ tool: "clock" })], clock), "denied_by_grant");
+  strictEqual(rule([], clock, { isAllBlocked: true }), "auto");
+  strictEqual(
+    rule([], question({ tool: "recall", paths: [], label: { class: "secret", untrusted: true } })),
+    "auto",
+  );
+});
+
+const label = fc.record({ class: fc.constantFrom(...DATA_CLASSES), untrusted: fc.boolean() });
+const somePath = fc.constantFrom("/r/a", "/r/a/f", "/r/b", "/r/b/c/d", "/x");
+const arbAllow = fc.record({
+  name: fc.constantFrom("a", "b", "c"),
+  tool: fc.constantFrom("t", "u"),
+  mode: fc.constantFrom("auto" as const, "ask" as const),
+  realPaths: fc.uniqueArray(somePath, { maxLength: 2 }),
+  write: fc.boolean(),
+  maxTaint: fc.constantFrom(...DATA_CLASSES),
+  whenUntrusted: fc.constantFrom("same" as const, "ask" as const, "deny" as const),
+  expiresUnixMs: fc.constantFrom(null, NOW - 1, NOW + 1),
+  patterns: fc.constantFrom(null, { q: ["*"] }, { q: ["a*"] }),
+}).map((some) => allow({ ...some, paths: some.realPaths }));
+const arbDeny = fc.record({
+  name: fc.constantFrom("d", "e"),
+  tool: fc.constantFrom("t", "u"),
+  realPaths: fc.uniqueArray(somePath, { maxLength: 2 }),
+}).map((some) => deny({ ...some, paths: some.realPaths }));
+const arbGrants = fc.array(fc.oneof(arbAllow, arbAllow, arbDeny), { maxLength: 5 });
+const arbQuestion = fc.record({
+  tool: fc.constantFrom("t", "u"),
+  paths: fc.array(fc.tuple(somePath, fc.boolean()), { maxLength: 2 }).map((all) =>
+    all.map(([path, write]) => pathAt(path, { write }))
+  ),
+  args: fc.constantFrom({}, { q: "abc" }, { q: "zzz" }),
+  label,
+}).map((some) => question(some));
+const height = (said: string) => said === "auto" ? 2 : said === "ask" ? 1 : 0;
+
+Deno.test("evaluate() a matching deny dominates whatever else is granted", () => {
+  fc.assert(
+    fc.property(arbGrants, arbQuestion, (grants, asked) => {
+      const bare = deny({ tool: asked.tool });
+      strictEqual(rule([...grants, bare], asked), "denied_by_grant");
+      strictEqual(rule([bare, ...grants], asked), "denied_by_grant");
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+Deno.test("evaluate() a higher label never lets more through", () => {
+  fc.assert(
+    fc.property(arbGrants, arbQuestion, (grants, asked) => {
+      const raised = [
+        { ...asked.label, untrusted: true },
+        ...DATA_CLASSES.slice(DATA_CLASSES.indexOf(asked.label.class))
+          .map((higher) => ({ ...asked.label, class: higher })),
+      ];
+      const before = height(rule(grants, asked));
+      for (const next of raised) ok(height(rule(grants, { ...asked, label: next })) <= before);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+Deno.test("evaluate() a grant for another tool changes nothing at all", () => {
+  fc.assert(
+    fc.property(arbGrants, arbQuestion, arbAllow, arbDeny, (grants, asked, more, less) => {
+      const before = evaluate(setOf(grants), asked, BUILT_IN_NAMES);
+      const unrelated = [{ ...more, tool: "zz" }, { ...less, tool: "zz" }];
+      deepStrictEqual(evaluate(setOf([...grants, ...unrelated]), asked, BUILT_IN_NAMES), before);
+      deepStrictEqual(evaluate(setOf([...unrelated, ...grants]), asked, BUILT_IN_NAMES), before);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+Deno.test("evaluate() problem files never let more through", () => {
+  fc.assert(
+    fc.property(arbGrants, arbQuestion, fc.boolean(), (grants, asked, isAllBlocked) => {
+      const more = { isAllBlocked, blockedTools: new Set(["t"]) };
+      const said = rule(grants, asked, more);
+      ok(height(said) <= height(rule(grants, asked)));
+      if (isAllBlocked || asked.tool === "t") strictEqual(said, "grants_invalid");
+    }),
+    { numRuns: 500 },
+  );
+});
+
+Deno.test("evaluate() nothing absent, empty, null or wild in a file ever widens a grant", () => {
+  const full: Record<string, unknown> = {
+    tool: "t",
+    mode: "auto",
+    paths: ["/r/a"],
+    hosts: ["https://a.example:443"],
+    patterns: { q: ["abc"] },
+    commands: [["git", "log"]],
+    jobs: ["daily"],
+    max_taint: "private",
+    result_class: "private",
+  };
+  const holds = question({
+    args: { q: "abc", argv: ["git", "log"] },
+    network: true,
+    job: "daily",
+    paths: [pathAt("/r/a/f")],
+  });
+  const outside = [
+    { ...holds, paths: [pathAt("/x")] },
+    { ...holds, args: { ...holds.args, u: "https://b.example/" } },
+    { ...holds, args: { ...holds.args, argv: ["rm"] } },
+    { ...holds, label: { class: "secret", untrusted: false } as const },
+  ];
+  const read = (file: unknown): Grant | null => {
+    const parsed = GrantFile.safeParse(file);
+    return parsed.success ? grantOf("g", SHA, parsed.data, parsed.data.paths ?? []) : null;
+  };
+  const whole = read(full);
+  ok(whole !== null);
+  strictEqual(rule([whole], holds), "auto");
+  for (const asked of outside) strictEqual(height(rule([whole], asked)), 0);
+  for (const key of ["paths", "hosts", "commands", "max_taint", "result_class", "tool", "mode"]) {
+    for (const value of [undefined, null, [], [""], ["*"], {}, "", "*", 0, true, [[]], [null]]) {
+      const changed = { ...full, [key]: value };
+      if (value === undefined) delete changed[key];
+      const grant = read(changed);
+      if (grant === null) continue;
+      for (const asked of outside) {
+        strictEqual(height(rule([grant], asked)), 0, `${key} = ${JSON.stringify(value)}`);
+      }
+    }
+  }
+  for (const key of ["patterns", "jobs"]) {
+    for (const value of [null, [], {}, "", [""], { q: [] }, { q: "" }, { q: [1] }]) {
+      const grant = read({ ...full, [key]: value });
+      if (grant === null) continue;
+      strictEqual(height(rule([grant], holds)), 0, `${key} = ${JSON.stringify(value)}`);
+    }
+  }
+});
