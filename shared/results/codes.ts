@@ -272,7 +272,7 @@ export const ERRORS = {
   },
   "memory-index-damaged": {
     what: "The recall index cannot be used and could not be made anew.",
-    todo: "Look at the reason in memoryd's log, then run bxctl reindex.",
+    todo: "Look at the reason in memoryd's log, remove it, then restart memoryd.",
   },
   "recall-late": {
     what: "A search in memory took longer than it may.",
