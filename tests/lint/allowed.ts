@@ -20,9 +20,6 @@ export const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>>
     "role-boundary": "tries the computed imports that must be refused",
     "no-storage": "shows that one role's storage is not another's",
   },
-  "tests/boundary/search_worker_test.ts": {
-    "new-worker": "starts a probe in the search Worker's place",
-  },
   "tests/lint/boxmaker.ts": {
     "default-export": "Deno takes a lint plugin from its default export",
   },
