@@ -16,7 +16,7 @@ import { openSessionMarks } from "./open_sessions.ts";
 import { openOutbox, type Outbox } from "./outbox.ts";
 import type { Ports } from "./ports.ts";
 import { gatewayRoutes, type LoopStatus, ownerRoutes, type Served } from "./requests.ts";
-import { makeSelfTest, type SelfTest } from "./self_test.ts";
+import { makeSelfTest, type SelfTest } from "./self_check.ts";
 import { sessionIds } from "./session_files.ts";
 import { makeSessions, newBaseline } from "./sessions.ts";
 import { makeSlots } from "./slots.ts";

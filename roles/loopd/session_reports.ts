@@ -1,5 +1,6 @@
 // What the owner is told about sessions: the list, one epoch's exact log, what a verification found.
 // All of it is read from the files at the time of asking.
+import { readHead } from "../../shared/chain/head_file.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readWhole } from "../../shared/disk/durable.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
@@ -49,7 +50,11 @@ function summary(
   const files = epochFiles(folder, epoch);
   const baseline = readBaseline(disk, files.baseline);
   const records = readRecords(disk, files.log);
-  const isDamaged = !baseline.ok || (!records.ok && records.code !== "file-missing");
+  const head = readHead(disk, files.head);
+  // A log may be ahead of its head while it is written, never behind it.
+  const isShort = records.ok && head.ok && records.value.length <= (head.value?.n ?? -1);
+  const isAbsent = !records.ok && records.code === "file-missing" && head.ok && head.value === null;
+  const isDamaged = !baseline.ok || !head.ok || isShort || !(records.ok || isAbsent);
   const found = records.ok ? records.value : [];
   return {
     session,

@@ -14,7 +14,13 @@ import type { Manifest } from "../../shared/tool/manifest.ts";
 import { call } from "../../shared/wire/dial.ts";
 import type { Said } from "../../shared/wire/exchange.ts";
 import { listen, type Listening } from "../../shared/wire/listen.ts";
-import { LOOP_STATUS, LOOP_WATCH, OUTBOX_FETCH, TURN_SUBMIT } from "../../shared/wire/loop.ts";
+import {
+  LOOP_STATUS,
+  LOOP_WATCH,
+  OUTBOX_FETCH,
+  TURN_CANCEL,
+  TURN_SUBMIT,
+} from "../../shared/wire/loop.ts";
 import { forward } from "../../roles/inferproxy/forwarder.ts";
 import { type Loopd, makeLoopd } from "../../roles/loopd/loopd.ts";
 import { epochFiles, readRecords } from "../../roles/loopd/session_files.ts";
@@ -48,6 +54,7 @@ export type LoopdHouse = {
   ): ReturnType<typeof submitTo>;
   /** Submits and waits for the turn's outbox item. */
   say(session: SessionId, text: string): Promise<Item>;
+  cancel(session: SessionId): Promise<unknown>;
   /** Waits for an item above `after` that fits. */
   item(fits: (item: Item) => boolean): Promise<Item>;
   records(session: SessionId): SessionRecord[];
@@ -138,7 +145,8 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
     broker: at("broker"),
     memory: at("memory"),
   };
-  const llama = await startLlamaDouble(options.llama);
+  const server = await startLlamaDouble(options.llama);
+  const llama = { ...server, stop: once(() => server.stop()) };
   const broker = startBrokerDouble(paths.broker, options.tools ?? []);
   const memory = startMemoryDouble(paths.memory);
   const proxy = startProxy(paths.infer, llama.port);
@@ -159,6 +167,7 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
       const { turn } = value(await house.submit(session, text)).body;
       return await house.item((item) => item.turn === turn);
     },
+    cancel: (session) => call(paths.owner, TURN_CANCEL, { session }),
     item: (fits) => waitForItem(paths.owner, fits),
     records: (session) =>
       value(readRecords(denoDisk, epochFiles(`${home}/sessions/${session}`, 0).log)),
@@ -174,6 +183,31 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
     },
   };
   return house;
+}
+
+/** A stop that a test may call before the house does. */
+function once(stop: () => Promise<void>): () => Promise<void> {
+  let stopped: Promise<void> | null = null;
+  return () => stopped ??= stop();
+}
+
+/** The manifest of a tool that takes anything optional: `call`, `offset`, `limit`, `path`. */
+export function toolManifest(name: string): Manifest {
+  const number = { type: "integer" as const, description: "n", minimum: 0, maximum: 1_000_000 };
+  const text = { type: "string" as const, description: "t", maxLength: 500 };
+  const properties = { call: text, path: text, offset: number, limit: number };
+  return {
+    name,
+    description: `The tool ${name}`,
+    parameters: { type: "object", properties, required: [], additionalProperties: false },
+    paths: [],
+    effect: "none",
+    network: false,
+    scratch: false,
+    env: [],
+    limits: { timeout_s: 1, output_bytes: 1_000_000, memory_mb: 32, pids: 16 },
+    summarise: false,
+  };
 }
 
 /** inferproxy's own forwarding, in this process. */

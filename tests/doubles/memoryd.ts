@@ -28,5 +28,7 @@ export function startMemoryDouble(path: string): MemoryDouble {
       }),
     ],
   });
-  return { updated, block: (text) => void (block = text), stop: () => server.close() };
+  let stopped: Promise<void> | null = null;
+  const stop = () => stopped ??= server.close();
+  return { updated, block: (text) => void (block = text), stop };
 }

@@ -1,0 +1,125 @@
+// Guards the README's sentences on the model's stream: any split of bytes is read alike, and an answer
+// without its end is none.
+import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
+import fc from "fast-check";
+import { type Answer, completion } from "./completion.ts";
+import { judgeStatus } from "./model.ts";
+import { sseReader } from "./sse.ts";
+
+const encoder = new TextEncoder();
+const chunk = (delta: unknown, more: unknown = {}) =>
+  `data: ${
+    JSON.stringify({ id: "chatcmpl-1", choices: [{ index: 0, delta }], ...Object(more) })
+  }\n\n`;
+const end = (finish: string) =>
+  `data: ${JSON.stringify({ choices: [{ finish_reason: finish, delta: {} }] })}\n\n`;
+const DONE = "data: [DONE]\n\n";
+
+/** Reads a stream in pieces; the answer's code when there is none. */
+function read(pieces: readonly Uint8Array[]): Answer | string {
+  const reader = sseReader();
+  const made = completion();
+  for (const piece of pieces) {
+    const events = reader.feed(piece);
+    if (!events.ok) return events.code;
+    for (const data of events.value) {
+      const taken = made.take(data);
+      if (!taken.ok) return taken.code;
+    }
+  }
+  const answer = made.answer();
+  return answer.ok ? answer.value : answer.code;
+}
+const readText = (text: string) => read([encoder.encode(text)]);
+
+const BROKEN: readonly (readonly [name: string, stream: string])[] = [
+  ["nothing at all", ""],
+  ["no end mark", chunk({ content: "a" }) + end("stop")],
+  ["no finish", chunk({ content: "a" }) + DONE],
+  ["an unknown finish", chunk({ content: "a" }) + end("tired") + DONE],
+  ["an event after the end", end("stop") + DONE + chunk({ content: "a" })],
+  [
+    "an error in the stream",
+    'data: {"error":{"code":500,"message":"x","type":"server_error"}}\n\n',
+  ],
+  ["a proxy's own text", chunk({ content: "a" }) + "proxy error: Failed to read connection\n"],
+  ["no JSON", "data: {\n\n"],
+  ["a wrong type", chunk({ content: 7 }) + end("stop") + DONE],
+  [
+    "a lone surrogate",
+    'data: {"choices":[{"delta":{"content":"\\ud800"}}]}\n\n' + end("stop") + DONE,
+  ],
+];
+
+Deno.test("completion() is no answer without a finish and the end mark", () => {
+  for (const [name, stream] of BROKEN) strictEqual(readText(stream), "model-stream-broken", name);
+});
+
+Deno.test("sseReader() refuses bytes that are not UTF-8", () => {
+  strictEqual(read([Uint8Array.of(0x64, 0x61, 0xff, 0x0a)]), "model-stream-broken");
+});
+
+const STREAM = ":\n\n" + chunk({ role: "assistant", content: null }) +
+  chunk({ reasoning_content: "Ümm 🎉" }) + "event: odd\n" + chunk({ content: "Zeile\u2028zwei" }) +
+  chunk({ tool_calls: [{ index: 1, id: "x", function: { name: "b", arguments: '{"q":' } }] }) +
+  ":\n\n" +
+  chunk({ tool_calls: [{ index: 0, id: "x", function: { name: "a", arguments: "{" } }] }) +
+  chunk({ tool_calls: [{ index: 1, function: { arguments: '"é"}' } }] }) +
+  chunk({ tool_calls: [{ index: 0, function: { arguments: "}" } }] }) +
+  chunk({}, { new_field: 1 }) +
+  end("tool_calls") + DONE;
+const WHOLE: Answer = {
+  content: "Zeile\u2028zwei",
+  reasoning: "Ümm 🎉",
+  calls: [{ name: "a", arguments: "{}" }, { name: "b", arguments: '{"q":"é"}' }],
+  finish: "tool_calls",
+  timings: null,
+};
+
+Deno.test("sseReader() reads any split of the bytes alike", () => {
+  const bytes = encoder.encode(STREAM);
+  for (let at = 0; at <= bytes.length; at++) {
+    deepStrictEqual(read([bytes.subarray(0, at), bytes.subarray(at)]), WHOLE, `cut at ${at}`);
+  }
+  fc.assert(fc.property(fc.array(fc.nat(bytes.length), { maxLength: 30 }), (cuts) => {
+    const places = [0, ...cuts.sort((a, b) => a - b), bytes.length];
+    const pieces = places.slice(1).map((to, i) => bytes.subarray(places[i], to));
+    deepStrictEqual(read(pieces), WHOLE);
+  }));
+});
+
+Deno.test("sseReader() keeps no reference to the caller's buffer", () => {
+  const buffer = new Uint8Array(4);
+  const reader = sseReader();
+  const found: string[] = [];
+  const bytes = encoder.encode(chunk({ content: "abc" }));
+  for (let at = 0; at < bytes.length; at += 4) {
+    const part = bytes.subarray(at, at + 4);
+    buffer.set(part);
+    const events = reader.feed(buffer.subarray(0, part.length));
+    if (events.ok) found.push(...events.value);
+  }
+  strictEqual(found.length, 1);
+  assert(found[0]?.includes("abc"));
+});
+
+Deno.test("judgeStatus() goes by status and type, not by words", () => {
+  const body = (type: string, message: string) => JSON.stringify({ error: { type, message } });
+  const quoted = "exceed_context_size_error 401 Invalid API Key failed to load";
+  const cases: readonly (readonly [number, string, string, string])[] = [
+    [400, body("exceed_context_size_error", "too long"), "session-full", "never"],
+    [400, body("invalid_request_error", quoted), "model-refused", "never"],
+    [401, body("authentication_error", "Invalid API Key"), "model-auth-required", "never"],
+    [403, body("feature_disabled", "off"), "model-auth-required", "never"],
+    [404, body("not_found_error", "File Not Found"), "model-refused", "never"],
+    [500, body("server_error", quoted), "model-refused", "once"],
+    [500, "proxy error: Could not establish connection", "model-unreachable", "backoff"],
+    [501, body("not_supported_error", quoted), "model-refused", "never"],
+    [503, body("unavailable_error", "Loading model"), "model-unreachable", "backoff"],
+    [418, "I am " + quoted, "model-refused", "never"],
+  ];
+  for (const [status, text, code, retry] of cases) {
+    const judged = judgeStatus(status, text);
+    deepStrictEqual([judged.err.code, judged.retry], [code, retry], `${status} ${text}`);
+  }
+});

@@ -1,0 +1,206 @@
+// Kills a real loopd at random moments of a scripted conversation, starts it again each time, and
+// gives the finished log in a form that does not depend on when things happened.
+import { systemClock } from "../../shared/clock/clock.ts";
+import { seededRandom } from "../../shared/clock/random.ts";
+import { LoopdConfig } from "../../shared/config/loopd.ts";
+import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { MessageId, SessionId, ulid } from "../../shared/ids/ids.ts";
+import type { SessionRecord } from "../../shared/session_log/records.ts";
+import { call as ask } from "../../shared/wire/dial.ts";
+import { LOOP_WATCH, TURN_SUBMIT } from "../../shared/wire/loop.ts";
+import { calledBy, servedBy, socketPath } from "../../shared/wire/sockets.ts";
+import { HOME_FOLDERS } from "../../shared/permissions/places.ts";
+import { epochFiles, readRecords } from "../../roles/loopd/session_files.ts";
+import { permissions } from "../../roles/loopd/permissions.ts";
+import { type BrokerDouble, startBrokerDouble } from "../doubles/brokerd.ts";
+import { call, say, type Script, speak, think } from "../doubles/llama/turn.ts";
+import { startLlamaDouble } from "../doubles/llama/double.ts";
+import { startProxy, toolManifest } from "../doubles/loopd_house.ts";
+import { startMemoryDouble } from "../doubles/memoryd.ts";
+
+const SOURCE = new URL("../../", import.meta.url).pathname;
+const TURNS = 5;
+
+/** What a run left behind. */
+export type Finished = {
+  readonly log: readonly string[];
+  /** Tool runs by tool and arguments. */
+  readonly runs: readonly string[];
+  readonly items: readonly string[];
+  readonly kills: number;
+};
+
+/** Two calls of one turn, the second after the first; unique arguments in every turn. */
+const script: Script = (request) => {
+  const last = request.messages.at(-1);
+  const asked = request.messages.findLast((message) => message.role === "user")?.content ?? "";
+  if (asked.includes("Call the tool clock")) {
+    return last?.role === "tool" ? speak(say("It is.")) : speak(call("clock", {}));
+  }
+  const done = request.messages.slice(request.messages.findLastIndex((m) => m.role === "user") + 1)
+    .filter((message) => message.role === "tool").length;
+  if (done < 2) {
+    const inner = JSON.stringify({ path: `/${asked}/${done}` });
+    return speak(think(`Step ${done}.`), call("call_tool", { name: "do_it", arguments: inner }));
+  }
+  return speak(think("Done."), say(`Did ${asked}: ${last?.content}`));
+};
+
+/** Plays the conversation under `kills` kills (0 = none). Throws when the log is damaged. */
+export async function campaign(kills: number, seed: number): Promise<Finished> {
+  const home = await Deno.makeTempDir({ prefix: "lk" });
+  for (const name of HOME_FOLDERS) await Deno.mkdir(`${home}/${name}`);
+  for (const socket of [...servedBy("loopd"), ...calledBy("loopd")]) {
+    await Deno.mkdir(`${home}/run/${socket.split("/")[0]}`, { recursive: true });
+  }
+  await Deno.writeTextFile(`${home}/config/loopd.toml`, '[inference]\nself_test = "first-turn"\n');
+  const llama = await startLlamaDouble({ script });
+  const proxy = startProxy(socketPath(home, "loop-infer/infer"), llama.port);
+  const broker = startBrokerDouble(socketPath(home, "loop-broker/broker"), [toolManifest("do_it")]);
+  broker.tool("do_it", (args) => ({ output: JSON.stringify(args) }));
+  const memory = startMemoryDouble(socketPath(home, "loop-memory/memory"));
+  const killer = startKiller(home, kills, seed);
+  try {
+    const session = SessionId.parse(`chat-${ulid(1, seededRandom(seed))}`);
+    const items = await converse(home, session);
+    await killer.stop();
+    const read = readRecords(denoDisk, epochFiles(`${home}/sessions/${session}`, 0).log);
+    if (!read.ok) throw new Error(`${read.code}: ${read.detail}`);
+    return { log: plain(read.value), runs: runsOf(broker), items, kills: killer.done() };
+  } finally {
+    await killer.stop();
+    for (const one of [broker, memory, llama, proxy]) await one.stop();
+    await Deno.remove(home, { recursive: true });
+  }
+}
+
+function runsOf(broker: BrokerDouble): string[] {
+  return broker.runs.map((run) => `${run.tool} ${run.args}`);
+}
+
+/** Keeps a loopd running, and kills it `kills` times at random moments. */
+function startKiller(home: string, kills: number, seed: number) {
+  const random = seededRandom(seed);
+  let done = 0;
+  let isStopping = false;
+  const stopped = Promise.withResolvers<void>();
+  let child = spawn(home);
+  const run = async () => {
+    while (!isStopping) {
+      if (done < kills) {
+        const [a = 0, b = 0] = random.bytes(2);
+        const over = new AbortController();
+        const moment = systemClock.sleep(150 + (a * 256 + b) % 600, over.signal);
+        await Promise.race([moment, child.status, stopped.promise]);
+        over.abort();
+        if (isStopping) break;
+        try {
+          child.kill("SIGKILL");
+          done++;
+        } catch {
+          // It has ended by itself; the status below says how.
+        }
+      }
+      const status = await child.status;
+      if (isStopping) break;
+      if (status.signal !== "SIGKILL") throw new Error(`loopd ended by itself with ${status.code}`);
+      child = spawn(home);
+    }
+  };
+  const running = run();
+  let ending: Promise<void> | null = null;
+  return {
+    done: () => done,
+    stop: () =>
+      ending ??= (async () => {
+        isStopping = true;
+        stopped.resolve();
+        try {
+          child.kill("SIGKILL");
+        } catch {
+          // Already gone.
+        }
+        await child.status;
+        await running;
+      })(),
+  };
+}
+
+function spawn(home: string): Deno.ChildProcess {
+  const place = { home, source: SOURCE.replace(/\/$/, ""), workerFiles: [] };
+  return new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--no-prompt",
+      "--cached-only",
+      "--no-remote",
+      `--config=${SOURCE}deno.json`,
+      "--v8-flags=--disallow-code-generation-from-strings",
+      ...permissions(LoopdConfig.parse({}), place),
+      `${SOURCE}roles/loopd/main.ts`,
+    ],
+    clearEnv: true,
+    env: { BOXMAKER_HOME: home, HOME: "/nonexistent", DENO_DIR: `${home}/cache`, NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  }).spawn();
+}
+
+/** Sends each message until it is accepted, and waits for its reply before the next. */
+async function converse(home: string, session: SessionId): Promise<string[]> {
+  const path = socketPath(home, "owner-loop/admin");
+  const items: string[] = [];
+  for (let i = 0; i < TURNS; i++) {
+    const turn = await submit(path, session, i);
+    items.push(await itemOf(path, turn));
+  }
+  return items;
+}
+
+async function submit(path: string, session: SessionId, i: number): Promise<string> {
+  const body = { session, message_id: MessageId.parse(`m-${i}`), label: null };
+  for (;;) {
+    const upload = new TextEncoder().encode(`task${i}`);
+    const reply = await ask(path, TURN_SUBMIT, body, { upload });
+    if (reply.ok) return reply.value.body.turn;
+    if (!["peer-down", "frame-closed"].includes(reply.code)) {
+      throw new Error(`${reply.code}: ${reply.detail}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function itemOf(path: string, turn: string): Promise<string> {
+  const found: { kind: string | null } = { kind: null };
+  while (found.kind === null) {
+    const over = new AbortController();
+    await ask(path, LOOP_WATCH, { after: -1 }, {
+      signal: over.signal,
+      onEvent: (event) => {
+        if (event.kind !== "outbox_item" || event.body.turn !== turn) return;
+        found.kind = event.body.kind;
+        over.abort();
+      },
+    });
+    if (found.kind === null) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return found.kind;
+}
+
+/** The records without what depends on the moment; ids by the order in which they appear. */
+function plain(records: readonly SessionRecord[]): string[] {
+  const names = new Map<string, string>();
+  const named = (id: string) => {
+    const name = names.get(id) ?? `#${names.size}`;
+    names.set(id, name);
+    return name;
+  };
+  return records.filter((record) =>
+    record.kind !== "notice" && record.kind !== "cache_loss" && record.kind !== "open"
+  ).map((record) => {
+    const { time_unix_ms: _time, ...rest } = record;
+    const text = JSON.stringify("timings" in rest ? { ...rest, timings: null } : rest);
+    return text.replace(/[ct]-[0-9A-Z]{26}/g, named);
+  });
+}
