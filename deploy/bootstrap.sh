@@ -203,18 +203,35 @@ checkout_files() {
   fi
 }
 
-# Copies the checkout to a folder of the user's; what was built there before is kept.
+# Copies the checkout to a folder of the user's, named by where it is and what it holds: what runs
+# from an earlier copy is never disturbed, and an unchanged checkout is not copied again.
 copy_checkout() {
-  copy=$user_home/checkout/$(printf '%s' "$here" | sha256sum | cut -c1-12)
-  say "copying $here to $copy, where $USER_NAME can read it"
-  mkdir -p "$copy"
-  find "$copy" -mindepth 1 -maxdepth 1 ! -name node_modules ! -name build ! -name .cache -exec rm -rf {} +
-  checkout_files | tar -C "$here" --null --no-recursion -T - -cf - | tar -C "$copy" --no-same-owner -xf -
-  printf '%s\n' "$deno" >"$copy/.deno-path"
-  install_modules "$copy"
-  # The folder of a checkout may be closed to others; the copy is the user's own.
-  chown -R "$USER_NAME:" "$user_home/checkout"
-  chmod 700 "$user_home/checkout"
+  copies=$user_home/checkout
+  place=$(printf '%s' "$here" | sha256sum | cut -c1-8)
+  holds=$({ checkout_files | sort -z | (cd "$here" && xargs -0 sha256sum) && echo "$deno"; } | sha256sum | cut -c1-8)
+  copy=$copies/$place-$holds
+  if [ ! -d "$copy" ]; then
+    say "copying $here to $copy, where $USER_NAME can read it"
+    new=$copies/.new-$place-$holds
+    rm -rf "$new"
+    mkdir -p "$new"
+    checkout_files | tar -C "$here" --null --no-recursion -T - -cf - | tar -C "$new" --no-same-owner -xf -
+    printf '%s\n' "$deno" >"$new/.deno-path"
+    install_modules "$new"
+    chown -R "$USER_NAME:" "$new"
+    mv -T "$new" "$copy"
+  fi
+  chown "$USER_NAME:" "$copies"
+  chmod 700 "$copies"
+  touch "$copy"
+  remove_old_copies
+}
+
+# Removes earlier copies of this checkout, but for the newest three and those that a process uses.
+remove_old_copies() {
+  for old in $(ls -1dt "$copies/$place-"* | tail -n +4); do
+    grep -Fqs "$old" /proc/[0-9]*/cmdline || rm -rf "$old"
+  done
 }
 
 # become_user COMMAND...: in the copy, as the user, with an empty environment.
