@@ -61,12 +61,14 @@ export async function runTests(group: Group, source: string): Promise<TestRun> {
   }
   const status = await child.status;
   clearTimeout(limit);
+  keepOutput(`${source}build/gate`, `${group.name}.log`, lines);
   const run = readRun(group.name, lines, status.code);
   if (run.failed > 0 || run.problems.length > 0) console.log(failureText(lines));
   console.log(
     `${run.failed + run.problems.length === 0 ? "ok    " : "FAILED"} tests ${group.name}: ` +
       `${run.passed} passed, ${run.failed} failed, ${run.skipped.length} skipped`,
   );
+  for (const slow of slowest(lines, 5)) console.log(`       slow: ${slow}`);
   return run;
 }
 
@@ -97,6 +99,24 @@ export function readRun(name: string, lines: readonly string[], code: number): T
     problems.push(`${name}: status 0 beside failures`);
   }
   return { passed, failed, skipped, problems };
+}
+
+/** The whole output, for whoever looks for more than the failures. */
+function keepOutput(folder: string, name: string, lines: readonly string[]): void {
+  Deno.mkdirSync(folder, { recursive: true });
+  Deno.writeTextFileSync(`${folder}/${name}`, lines.join("\n") + "\n");
+}
+
+/** The tests that took longest, longest first: those of a minute or more, then seconds. */
+export function slowest(lines: readonly string[], most: number): string[] {
+  const timed = lines.flatMap((line) => {
+    const [, name, minutes, seconds] =
+      line.match(/^(.*) \.\.\. (?:ok|FAILED) \((?:(\d+)m)?(?:(\d+)s)?\)$/) ?? [];
+    return name === undefined
+      ? []
+      : [{ name, s: Number(minutes ?? 0) * 60 + Number(seconds ?? 0) }];
+  });
+  return timed.toSorted((a, b) => b.s - a.s).slice(0, most).map(({ name, s }) => `${s} s ${name}`);
 }
 
 function failureText(lines: readonly string[]): string {

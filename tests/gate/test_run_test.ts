@@ -1,6 +1,6 @@
 // Guards the promise that the gate never reports a pass it did not see.
 import { deepStrictEqual } from "node:assert";
-import { readRun } from "./test_run.ts";
+import { readRun, slowest } from "./test_run.ts";
 
 const GOOD = "ok | 5 passed (2 steps) | 0 failed | 1 ignored (11ms)";
 
@@ -28,4 +28,9 @@ Deno.test("readRun() reads counts and the names of ignored tests", () => {
     skipped: ["needs a model"],
     problems: [],
   });
+});
+
+Deno.test("slowest() reads minutes and seconds, and leaves out what took less", () => {
+  const lines = ["a ... ok (3s)", "b ... ok (1m9s)", "c ... ok (950ms)", "d ... FAILED (12s)"];
+  deepStrictEqual(slowest(lines, 2), ["69 s b", "12 s d"]);
 });
