@@ -11,7 +11,7 @@ import { hash } from "node:crypto";
 import { z } from "zod";
 import { DataClass, equalLabel, join, type Label } from "../../shared/labels/label.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
-import { tokens } from "./words.ts";
+import { matchQuery, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
 export const INDEX_FORM = "1";
@@ -80,6 +80,8 @@ const TABLES = `
 
 /** Weight of a neighbour's words against a text's own. */
 const NEAR_WEIGHT = 0.4;
+/** Rows that one search may rank; words that are in more say little. */
+const MAX_ROWS = 8_000;
 const SLOTS = 1_024;
 const MAX_TIME = 2 ** 42;
 
@@ -95,8 +97,8 @@ export interface IndexDb {
   logs(): string[];
   /** Logs that were skipped, and why. */
   problems(): { log: string; problem: string }[];
-  /** The best `k` rows for an FTS5 query. Throws when a row is not what was stored. */
-  search(query: string, k: number): Found[];
+  /** The best `k` rows for a question's terms. Throws when a row is not what was stored. */
+  search(terms: Terms, k: number): Found[];
   counts(): { logs: number; rows: number; notes: number };
   close(): void;
 }
@@ -150,39 +152,44 @@ function foundRow(raw: unknown): Found {
   return row;
 }
 
-/** The words of `lender` as `borrower` may have them. */
-function lent(lender: Row | undefined, borrower: Row): string {
-  if (lender === undefined) return "";
-  return equalLabel(join(lender.label, borrower.label), borrower.label)
-    ? tokens(lender.text).join(" ")
-    : "";
+/** A row with its id and its own words. */
+type Placed = { readonly id: number; readonly row: Row; readonly own: string };
+
+function placed(id: unknown, row: Row): Placed {
+  return { id: Number(id), row, own: tokens(row.text).join(" ") };
 }
 
-/** What stands in the word index for `rows[i]`: its own words, and those of its neighbours. */
-function wordsOf(log: string, rows: readonly Row[], i: number): readonly [string, string] | null {
-  const row = rows[i];
-  if (row === undefined) return null;
-  const own = tokens(row.text).join(" ");
-  // Notes stand next to each other by chance.
-  if (log === "notes.md") return [own, ""];
-  return [own, `${lent(rows[i - 1], row)} ${lent(rows[i + 1], row)}`];
+/** The words of `lender` as `borrower` may have them. */
+function lent(lender: Placed | undefined, borrower: Row): string {
+  if (lender === undefined) return "";
+  const covered = equalLabel(join(lender.row.label, borrower.label), borrower.label);
+  return covered ? lender.own : "";
+}
+
+/** Tells the word index of rows from number `from` on: their own words and their neighbours'. */
+function tellWords(how: StatementSync, log: string, rows: readonly Placed[], from: number): void {
+  for (let i = Math.max(0, from); i < rows.length; i++) {
+    const one = rows[i];
+    if (one === undefined) continue;
+    // Notes stand next to each other by chance.
+    const near = log === "notes.md"
+      ? ""
+      : `${lent(rows[i - 1], one.row)} ${lent(rows[i + 1], one.row)}`;
+    how.run(one.id, one.own, near);
+  }
 }
 
 function indexDb(db: DatabaseSync): IndexDb {
   const q = statements(db);
-  const put = (log: string, row: Row): void => {
+  const kept = (raw: Record<string, unknown>): Placed => placed(raw.id, foundRow(raw));
+  const put = (log: string, row: Row): Placed => {
     let id = firstId(log, row);
     while (q.taken.get(id) !== undefined) id++;
     const { record, part, timeUnixMs, who, tag, label, text } = row;
     const digest = digestOf(log, row);
     const untrusted = label.untrusted ? 1 : 0;
     q.insert.run(id, log, record, part, timeUnixMs, who, tag, label.class, untrusted, text, digest);
-  };
-  const idOf = (log: string, row: Row): number =>
-    z.object({ id: z.int() }).parse(q.place.get(log, row.record, row.part)).id;
-  const words = (how: StatementSync, log: string, rows: readonly Row[], i: number): void => {
-    const [row, pair] = [rows[i], wordsOf(log, rows, i)];
-    if (row !== undefined && pair !== null) how.run(idOf(log, row), ...pair);
+    return placed(id, row);
   };
   return {
     inOneStep: (change) => {
@@ -197,17 +204,13 @@ function indexDb(db: DatabaseSync): IndexDb {
     },
     add: (log, rows) => {
       if (rows.length === 0) return;
-      const tail = q.tail.all(log).map(foundRow).reverse();
-      const all: Row[] = [...tail, ...rows];
-      const end = tail.length - 1;
+      const tail = q.tail.all(log).map(kept).reverse();
       // The last row had no next neighbour. The word index must be told exactly what it forgets.
-      if (end >= 0) words(q.forget, log, tail, end);
-      for (const row of rows) put(log, row);
-      for (let i = Math.max(0, end); i < all.length; i++) words(q.learn, log, all, i);
+      tellWords(q.forget, log, tail, tail.length - 1);
+      tellWords(q.learn, log, [...tail, ...rows.map((row) => put(log, row))], tail.length - 1);
     },
     drop: (log) => {
-      const rows = q.rows.all(log).map(foundRow);
-      for (let i = 0; i < rows.length; i++) words(q.forget, log, rows, i);
+      tellWords(q.forget, log, q.rows.all(log).map(kept), 0);
       q.dropRows.run(log);
       q.dropLog.run(log);
     },
@@ -221,11 +224,28 @@ function indexDb(db: DatabaseSync): IndexDb {
     logs: () => q.logs.all().map((row) => String(row.log)),
     problems: () =>
       q.problems.all().map((row) => ({ log: String(row.log), problem: String(row.problem) })),
-    search: (query, k) => q.search.all(query, k).map((hit) => foundRow(q.row.get(Number(hit.id)))),
+    search: (terms, k) => {
+      const query = matchQuery(tellingTerms(q.spread, terms));
+      if (query === null) return [];
+      return q.search.all(query, k).map((hit) => foundRow(q.row.get(Number(hit.id))));
+    },
     counts: () =>
       z.object({ logs: z.int(), rows: z.int(), notes: z.int() }).parse({ ...q.counts.get() }),
     close: () => db.close(),
   };
+}
+
+/** The rarest terms, as many as one search may look through; the rarest of all in any case. */
+function tellingTerms(spread: StatementSync, terms: Terms): Terms {
+  const counted = terms.map((term) => ({
+    term,
+    rows: Number(spread.get(matchQuery([term]), MAX_ROWS + 1)?.n ?? 0),
+  })).sort((a, b) => a.rows - b.rows);
+  let sum = 0;
+  return counted.filter(({ rows }, i) => {
+    sum += rows;
+    return i === 0 || sum <= MAX_ROWS;
+  }).map(({ term }) => term);
 }
 
 function firstId(log: string, row: Row): number {
@@ -239,7 +259,6 @@ function statements(db: DatabaseSync) {
   return {
     taken: one("SELECT 1 FROM rows WHERE id = ?"),
     insert: one("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-    place: one("SELECT id FROM rows WHERE log = ? AND record = ? AND part = ?"),
     rows: one("SELECT * FROM rows WHERE log = ? ORDER BY record, part"),
     tail: one("SELECT * FROM rows WHERE log = ? ORDER BY record DESC, part DESC LIMIT 2"),
     learn: one("INSERT INTO words (rowid, own, near) VALUES (?, ?, ?)"),
@@ -254,6 +273,7 @@ function statements(db: DatabaseSync) {
       `SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}) AS score FROM words WHERE words MATCH ?
        ORDER BY score, rowid DESC LIMIT ?`,
     ),
+    spread: one("SELECT count(*) AS n FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"),
     row: one("SELECT * FROM rows WHERE id = ?"),
     counts: one(
       `SELECT (SELECT count(*) FROM logs WHERE log <> 'notes.md' AND problem = '') AS logs,

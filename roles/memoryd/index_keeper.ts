@@ -11,9 +11,9 @@ import { createIndexDb, type Found, type IndexDb, openIndexDb } from "./index_db
 import type { Counts, Hit, Hits } from "./index_messages.ts";
 import { readAll, readNotes, readSession, type Sources, type Step } from "./index_reading.ts";
 import { snippet } from "./snippet.ts";
-import { matchQuery, type Terms, termsOf } from "./words.ts";
+import { type Terms, termsOf } from "./words.ts";
 
-const PATIENCE_MS = 3_000;
+const PATIENCE_MS = 6_000;
 
 export type OnStep = (step: Step & { readonly records: number }) => void;
 
@@ -172,14 +172,13 @@ async function search(
   k: number,
 ): Promise<Result<Hits>> {
   const terms = termsOf(question);
-  const query = matchQuery(terms);
-  if (query === null) return ok({ hits: [], partial: false });
+  if (terms.length === 0) return ok({ hits: [], partial: false });
   let isReady = await within(at.clock, state.ready);
   for (let attempts = 0; attempts < 2; attempts++) {
     const db = state.whole ?? state.building;
     if (db === undefined) break;
     try {
-      const hits = db.search(query, k).map((found) => hitOf(found, terms));
+      const hits = db.search(terms, k).map((found) => hitOf(found, terms));
       return ok({ hits, partial: !isReady || state.whole === undefined });
     } catch (thrown) {
       lose(at, state, thrown);

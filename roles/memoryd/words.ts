@@ -9,7 +9,7 @@
 const SCRIPTS = "Han|Hiragana|Katakana|Hangul|Thai|Lao|Khmer|Myanmar";
 const UNSPACED = SCRIPTS.split("|").map((name) => `\\p{Script=${name}}`).join("");
 const TOKEN = new RegExp(
-  `[${UNSPACED}]\\p{M}*|\\p{Extended_Pictographic}|(?:(?![${UNSPACED}])[\\p{L}\\p{N}]\\p{M}*)+`,
+  `(?=[\\p{L}\\p{N}])[${UNSPACED}]\\p{M}*|\\p{Extended_Pictographic}|(?:(?![${UNSPACED}])[\\p{L}\\p{N}]\\p{M}*)+`,
   "gu",
 );
 /** Marks that only vary a letter; in other scripts a mark can be a vowel. */
