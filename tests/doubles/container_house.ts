@@ -75,8 +75,8 @@ export interface TestImage {
   readonly hasEscape: boolean;
 }
 
-/** Builds the test image and loads it into the shared store. */
-export async function testImage(): Promise<TestImage> {
+/** Builds the test image and loads it into a store, the shared one unless another is given. */
+export async function testImage(folders: PodmanFolders = testFolders()): Promise<TestImage> {
   const escape = await escapeProgram();
   const files: TreeEntry[] = escape === null ? [] : [file("bin/escape", escape, 0o755)];
   const extra: Extra = {
@@ -88,7 +88,6 @@ export async function testImage(): Promise<TestImage> {
     files,
   };
   const image = buildImage(hostSources(ROOT), extra, Deno.version.deno);
-  const folders = testFolders();
   const folder = `${folders.store}-test-image`;
   await writeImage(image, folder);
   const { digest } = image.names;
@@ -103,14 +102,17 @@ export interface ContainerHouseForTests {
 }
 
 /** Opens the real runtime on the test image; a stored image that was damaged is loaded anew. */
-export async function openTestHouse(name = "test"): Promise<ContainerHouseForTests> {
+export async function openTestHouse(
+  name = "test",
+  folders: PodmanFolders = testFolders(),
+): Promise<ContainerHouseForTests> {
   // Its own label a process, so that no two runs of the tests sweep each other's containers.
   const home = `/${name}-home-${Deno.pid}`;
-  const image = await testImage();
+  const image = await testImage(folders);
   const place: RuntimePlace = {
     home,
     podman: PODMAN,
-    folders: testFolders(),
+    folders,
     image: image.folder,
     source: ROOT,
     deno: Deno.execPath(),
@@ -120,8 +122,8 @@ export async function openTestHouse(name = "test"): Promise<ContainerHouseForTes
   const runtime = openRuntime(place, ports);
   const status = await runtime.ready();
   if (status.state === "refusing" && status.code === "image-changed") {
-    await podman(["rmi", "-f", `localhost/boxmaker/toolkit@sha256:${image.digest}`]);
-    return openTestHouse(name);
+    await podman(["rmi", "-f", `localhost/boxmaker/toolkit@sha256:${image.digest}`], folders);
+    return openTestHouse(name, folders);
   }
   return { runtime, place, image };
 }
@@ -133,8 +135,10 @@ export interface PodmanAnswer {
 }
 
 /** Podman as brokerd runs it, for looking from the outside. */
-export async function podman(args: readonly string[]): Promise<PodmanAnswer> {
-  const folders = testFolders();
+export async function podman(
+  args: readonly string[],
+  folders: PodmanFolders = testFolders(),
+): Promise<PodmanAnswer> {
   const { code, stdout, stderr } = await new Deno.Command(PODMAN, {
     args: ["--log-level=error", ...args],
     clearEnv: true,

@@ -63,6 +63,27 @@ containerTest("container a tool whose caller was killed ends, whatever it does",
 });
 
 containerTest(
+  "container a call stopped at any moment of its start leaves no process",
+  async (h) => {
+    const moments = Array.from({ length: 16 }, (_, index) => index * 25);
+    const names = await Promise.all(moments.map(async (ms) => {
+      const plan = planFor(h.image, "misbehave", { what: "hang" });
+      const stop = new AbortController();
+      const timer = setTimeout(() => stop.abort(), ms);
+      // Calls that wait for a place are stopped while they wait.
+      strictEqual((await runPlan(h.runtime, plan, stop.signal)).status, "killed");
+      clearTimeout(timer);
+      return containerName(plan.callId);
+    }));
+    const remaining = () =>
+      [...Deno.readDirSync("/proc")].filter(({ name }) =>
+        /^\d+$/.test(name) && names.some((call) => hasText(`/proc/${name}/cmdline`, call))
+      );
+    await eventually(20, () => Promise.resolve(remaining().length === 0));
+  },
+);
+
+containerTest(
   "sweep() removes what an earlier life left, and nothing of another home",
   async (h) => {
     const other = await startOrphan(h, "hang", 60);

@@ -162,6 +162,7 @@ Deno.test("podmanFailure() every text of Podman's that we know has its own code"
       "Error: OCI runtime error: crun: cgroups in hybrid mode not supported",
       "runtime-unavailable",
     ],
+    [1, 'invalid internal status, try resetting the pause process with "x"', "runtime-unavailable"],
     [125, "Error: wrong number of fields", "internal"],
     [125, "Error: something new", "container-not-started"],
     [125, "", "container-not-started"],

@@ -6,7 +6,11 @@ import { type Err, err } from "../../../shared/results/result.ts";
 
 type Row = readonly [pattern: RegExp, code: ErrorCode, sentence: string];
 
+/** What Podman says when its own helper process is gone, as after a restart of the host. */
+export const INTERRUPTED = /invalid internal status/;
+
 const ROWS: readonly Row[] = [
+  [INTERRUPTED, "runtime-unavailable", "Podman was interrupted and cannot go on by itself"],
   [
     /image not known|invalid reference format/,
     "image-missing",

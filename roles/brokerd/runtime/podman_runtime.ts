@@ -5,7 +5,7 @@ import { prepareCall } from "./call_line.ts";
 import { readImageFolder } from "./image_folder.ts";
 import type { RunIo, RunOutcome, RunPlan, Runtime, RuntimeStatus } from "./plan.ts";
 import { runCall } from "./run_call.ts";
-import { checkStart, type StartParts, type TestedHouse } from "./start_check.ts";
+import { checkStart, copiesOf, type StartParts, type TestedHouse } from "./start_check.ts";
 import { prepareFolders } from "./store_folder.ts";
 
 export interface PodmanRuntimeParts extends StartParts {
@@ -78,6 +78,9 @@ interface Begun {
 async function begin(parts: PodmanRuntimeParts): Promise<Result<Begun>> {
   const image = readImageFolder(parts.disk, parts.image);
   if (!image.ok) return image;
+  // A store without the image stays untouched: there is nothing to test in it.
+  const stored = copiesOf(parts, image.value);
+  if (!stored.ok) return stored;
   const folders = prepareFolders(parts.disk, parts.folders);
   if (!folders.ok) return folders;
   const house = await checkStart(parts, image.value);

@@ -59,6 +59,11 @@ function writeImageFolder(home: string): void {
     files: sha256Hex(files),
     built_from: { deno: "1", libraries: {} },
   };
+  Deno.mkdirSync(`${home}/s/storage/overlay-images`, { recursive: true, mode: 0o700 });
+  Deno.writeTextFileSync(
+    `${home}/s/storage/overlay-images/images.json`,
+    JSON.stringify([{ id: none, layer: none }]),
+  );
   Deno.writeFileSync(`${home}/image/files.json`, files);
   Deno.writeFileSync(`${home}/image/image.json`, encodeCanonical(names));
 }
@@ -78,6 +83,16 @@ Deno.test("openPodmanRuntime() a file list that is not the image's own is refuse
     Deno.writeTextFileSync(`${home}/image/files.json`, '[{"path":"x","type":"folder","mode":493}]');
     const run = await without(home).run(PLAN, IO);
     strictEqual(!run.ok && run.code, "image-changed");
+  });
+});
+
+Deno.test("openPodmanRuntime() a store without the image is refused and left alone", async () => {
+  await inHome(async (home) => {
+    writeImageFolder(home);
+    Deno.removeSync(`${home}/s`, { recursive: true });
+    const run = await without(home).run(PLAN, IO);
+    strictEqual(!run.ok && run.code, "image-missing");
+    deepStrictEqual([...Deno.readDirSync(home)].map((entry) => entry.name), ["image"]);
   });
 });
 

@@ -126,7 +126,7 @@ function running(child: Spawned, podman: Podman, clock: Clock, name: string): Ru
   };
 }
 
-/** Ends a call from our side, once: the client if it still runs, then the container by name. */
+/** Ends a call from our side, once: the container by name, as soon as Podman knows it. */
 function end(run: Running, why: Ending): void {
   if (run.ending !== null) return;
   run.ending = why;
@@ -134,7 +134,8 @@ function end(run: Running, why: Ending): void {
 }
 
 async function removeNow(run: Running): Promise<void> {
-  run.child.kill();
+  // A client that is killed between making and starting a container leaves a process that no podman
+  // command finds again. So it is waited for; the start has its own deadline.
   await run.child.exit;
   const removed = await run.podman.remove(run.name);
   // Podman's own clean-up may hold the container at this very moment; a second look settles it.
@@ -172,7 +173,9 @@ async function timeLimits(run: Running, plan: RunPlan): Promise<void> {
   const stop = () => started.abort();
   over.signal.addEventListener("abort", stop);
   const late = clock.sleep(START_MS, started.signal).then(() => {
-    if (!started.signal.aborted) end(run, "late_start");
+    if (started.signal.aborted) return;
+    child.kill();
+    end(run, "late_start");
   });
   await child.exit;
   started.abort();

@@ -8,11 +8,11 @@ import { ulid } from "../../../shared/ids/ids.ts";
 import { readText } from "../../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../../shared/results/result.ts";
 import type { PodmanFolders } from "../../../shared/podman/podman_env.ts";
-import { type ContainerHouse, containerName, imageReference, probeArgv } from "./argv.ts";
+import { type ContainerHouse, containerName, probeArgv } from "./argv.ts";
 import { callLine } from "./call_line.ts";
-import { podmanFailure } from "./failures.ts";
+import { INTERRUPTED, podmanFailure } from "./failures.ts";
 import { type HostFacts, hostFacts } from "./host_check.ts";
-import { checkLayers, layerFolders, type StoreHasher } from "./image_check.ts";
+import { checkLayers, type LayerFolder, layerFolders, type StoreHasher } from "./image_check.ts";
 import type { ImageFolder } from "./image_folder.ts";
 import type { RunPlan, UserMap } from "./plan.ts";
 import { type Podman, podmanOver } from "./podman.ts";
@@ -47,16 +47,10 @@ export async function checkStart(
   image: ImageFolder,
 ): Promise<Result<TestedHouse>> {
   const first = podmanOver(parts.processes, parts.clock, "runc");
-  const swept = await first.sweep(parts.owner);
+  const swept = await firstSweep(first, parts.owner);
   if (!swept.ok) return swept;
   const host = await lookAtHost(first);
   if (!host.ok) return host;
-  const stored = await first.ask(["image", "exists", imageReference(image.names.digest)]);
-  if (!stored.ok) return stored;
-  if (stored.value.status === 1) {
-    return err("image-missing", `The store has no image ${image.names.digest}`);
-  }
-  if (stored.value.status !== 0) return podmanFailure(stored.value.status, stored.value.stderr);
   const before = await checkImage(parts, first, image);
   if (!before.ok) return before;
   const tested = await probeRuntimes(parts, image, host.value);
@@ -69,6 +63,17 @@ export async function checkStart(
   return again.ok ? tested : again;
 }
 
+/**
+ * The sweep that also picks Podman up again: when the host went down during a call, its runtime folder
+ * still names processes that are gone, and it refuses everything until its own repair has run.
+ */
+async function firstSweep(podman: Podman, owner: string): Promise<Result<number>> {
+  const swept = await podman.sweep(owner);
+  if (swept.ok || !INTERRUPTED.test(swept.detail)) return swept;
+  const repaired = await podman.ask(["system", "migrate"]);
+  return repaired.ok ? await podman.sweep(owner) : repaired;
+}
+
 async function lookAtHost(podman: Podman): Promise<Result<HostFacts>> {
   const info = await podman.ask(["info", "--format", "json"]);
   if (!info.ok) return info;
@@ -76,12 +81,19 @@ async function lookAtHost(podman: Podman): Promise<Result<HostFacts>> {
   return status === 0 ? hostFacts(stdout) : podmanFailure(status, stderr);
 }
 
-function copiesOf(parts: StartParts, image: ImageFolder) {
+/**
+ * Where the image lies in the store, by the store's own list and without starting Podman. Fails with
+ * `image-missing`.
+ */
+export function copiesOf(
+  parts: Pick<StartParts, "disk" | "folders">,
+  image: ImageFolder,
+): Result<readonly LayerFolder[]> {
   const storage = `${parts.folders.store}/storage`;
   const list = readText(parts.disk, `${storage}/overlay-images/images.json`, MAX_LIST_BYTES);
   return list.ok
     ? layerFolders(list.value, image.names.id, storage)
-    : err("image-missing", "The store has no list of images");
+    : err("image-missing", `The store ${parts.folders.store} holds no image`);
 }
 
 async function checkImage(
