@@ -1,11 +1,18 @@
 // Inside real containers: no way out is there, limits bite, and every end has its name. Guards what
 // toolkit/README.md says of a call.
 import { deepStrictEqual, ok as isTrue, strictEqual } from "node:assert";
-import { type ContainerHouse, containerName, probeArgv } from "../../roles/brokerd/runtime/argv.ts";
+import { TOOLS } from "../../deploy/image/contents.ts";
+import {
+  type ContainerHouse,
+  containerName,
+  probeArgv,
+  toolFlags,
+} from "../../roles/brokerd/runtime/argv.ts";
 import { callLine } from "../../roles/brokerd/runtime/call_line.ts";
 import { denoProcesses } from "../../roles/brokerd/runtime/deno_process.ts";
 import { podmanOver } from "../../roles/brokerd/runtime/podman.ts";
 import { runCall } from "../../roles/brokerd/runtime/run_call.ts";
+import type { Mount } from "../../roles/brokerd/runtime/plan.ts";
 import { namesOf, REFUSED } from "../../roles/brokerd/runtime/seccomp.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
 import { podmanEnvironment } from "../../shared/podman/podman_env.ts";
@@ -129,6 +136,34 @@ containerTest("container a tool's own flags leave it its grant and nothing else"
     link_out: "NotCapable",
   });
 });
+
+containerTest(
+  "container each tool of the toolkit runs under its own flags and limits",
+  async (h) => {
+    await inFolder(async (folder) => {
+      await Deno.writeTextFile(`${folder}/a.txt`, "needle\n");
+      const file = [{ hostPath: `${folder}/a.txt`, write: false }];
+      const below = [{ hostPath: folder, write: false }];
+      const calls: Readonly<Record<string, readonly [object, Mount[], string]>> = {
+        list_dir: [{ path: "/grant/0" }, below, "file         7 a.txt\n"],
+        read_file: [{ path: "/grant/0" }, file, "needle\n"],
+        search_files: [{ path: "/grant/0", text: "need" }, below, "a.txt:1:needle\n"],
+        write_file: [
+          { path: "/grant/0/b.txt", content: "x" },
+          [{ hostPath: folder, write: true }],
+          "created: 1 bytes, SHA-256 2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881\n",
+        ],
+      };
+      for (const { name, limits, ...manifest } of TOOLS) {
+        const [args, mounts, expected] = calls[name] ?? [{}, [], "no call for this tool"];
+        const flags = toolFlags({ name, limits, ...manifest }, mounts);
+        const plan = planFor(h.image, name, { ...args }, { mounts, limits, flags });
+        const ran = await runPlan(h.runtime, plan);
+        deepStrictEqual([name, ran.status, ran.text], [name, "ok", expected]);
+      }
+    });
+  },
+);
 
 containerTest(
   "container nothing of the host is seen, with a grant only the grant is",
