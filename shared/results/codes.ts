@@ -303,6 +303,22 @@ export const ERRORS = {
     what: "A session was not opened: its job or workspace is not one that the owner has named.",
     todo: "Look at the jobs folder, or register the run with bxctl, then try again.",
   },
+  "tool-failed": {
+    what: "A tool said that it could not do what it was asked, or ended without an answer.",
+    todo: "Read its message; its own errors are in brokerd's log.",
+  },
+  "tool-timeout": {
+    what: "A tool took longer than its call may and was ended.",
+    todo: "Ask for less at once, or raise timeout_s in the grant.",
+  },
+  "output-capped": {
+    what: "A tool wrote more than its call may and was ended; what came before is kept.",
+    todo: "Ask for less at once, or raise output_bytes in the grant.",
+  },
+  "path-unusable": {
+    what: "The path of an allowed call is not there, or is not what the tool needs.",
+    todo: "Look at the path in the message.",
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof ERRORS;
