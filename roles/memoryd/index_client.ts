@@ -6,7 +6,7 @@ import type { SessionId } from "../../shared/ids/ids.ts";
 import type { DataClass } from "../../shared/labels/label.ts";
 import { isErrorCode } from "../../shared/results/codes.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { type Ask, Counts, Hits, Told } from "./index_messages.ts";
+import { type Ask, Counts, Hits, type Progressed, Told } from "./index_messages.ts";
 
 export interface WorkerPort {
   post(message: Ask): void;
@@ -14,9 +14,7 @@ export interface WorkerPort {
   end(): void;
 }
 
-export type OnProgress = (
-  step: { readonly logs: number; readonly total_logs: number; readonly records: number },
-) => void;
+export type OnProgress = (step: Progressed) => void;
 
 export interface IndexClient {
   /** The best `k` texts for a question. Fails with `recall-late` or `memory-index-damaged`. */
@@ -101,7 +99,7 @@ function hear(o: ClientOptions, waiting: ReadonlyMap<number, Waiting>, data: unk
   if (told.data.kind === "log") return o.log(told.data.line);
   const one = waiting.get(told.data.id);
   if (told.data.kind === "done") return one?.settle(ok(told.data.value));
-  if (told.data.kind === "progress") return one?.onProgress(told.data);
+  if (told.data.kind === "progress") return one?.onProgress(told.data.step);
   const { code, detail } = told.data;
   return one?.settle(err(isErrorCode(code) ? code : "internal", detail));
 }

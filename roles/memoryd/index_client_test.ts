@@ -86,7 +86,7 @@ Deno.test("a Worker that is slow but tells of its progress is not taken for stuc
   const id = asked.at(-1)?.id;
   for (let i = 0; i < 8; i++) {
     await clock.step(500);
-    say({ kind: "progress", id, logs: i, total_logs: 8, records: 0 });
+    say({ kind: "progress", id, step: { logs: i, total_logs: 8, records: 0 } });
   }
   say({ kind: "done", id, value: { logs: 8, rows: 0, notes: 0, skipped: [] } });
   const counts = await made;

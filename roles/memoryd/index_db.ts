@@ -9,56 +9,51 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import { z } from "zod";
-import { DataClass, equalLabel, join, type Label } from "../../shared/labels/label.ts";
+import { DataClass, equalLabel, join } from "../../shared/labels/label.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import { matchQuery, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
-export const INDEX_FORM = "1";
+const INDEX_FORM = "1";
 
-/** One text that can be found. */
-export type Row = {
+/** The name under which notes.md stands among the logs. */
+export const NOTES_LOG = "notes.md";
+
+const flag = z.union([z.boolean(), z.int().transform((bit) => bit === 1)]);
+
+/** One text that can be found. `class` and `untrusted` are its label. */
+export const Row = z.object({
+  /** `<session>/<epoch>` or `notes.md`. */
+  log: z.string().max(200),
   /** Record number in a session log, note number in notes.md. */
-  readonly record: number;
+  record: z.int().min(0),
   /** 0 for the text of a record, 1 and up for its calls. */
-  readonly part: number;
-  readonly timeUnixMs: number;
-  readonly who: string;
-  readonly tag: "experience" | "identity";
-  readonly label: Label;
-  readonly text: string;
-};
-
-const StoredRow = z.object({
-  id: z.int(),
-  log: z.string(),
-  record: z.int(),
-  part: z.int(),
-  time: z.int(),
-  who: z.string(),
+  part: z.int().min(0),
+  time_unix_ms: z.int().min(0),
+  who: z.string().max(64),
   tag: z.enum(["experience", "identity"]),
   class: DataClass,
-  untrusted: z.int(),
+  untrusted: flag,
   text: z.string(),
-  digest: z.string(),
 });
-type StoredRow = z.output<typeof StoredRow>;
+export type Row = z.output<typeof Row>;
 
-/** A row that a search found. */
-export type Found = Row & { readonly log: string };
+const Stored = Row.extend({ id: z.int(), digest: z.string() });
 
-/** Where reading of a log stands: everything before `offset` is in the index. */
-export const Progress = z.strictObject({
+/** Where reading of a log stands, and the label there: everything before `offset` is in the index. */
+export const Progress = z.object({
   offset: z.int().min(0),
   /** Number and previous hash that the next record must have; heads seen, for notes.md. */
   next: z.int().min(0),
   prev: z.string(),
   class: DataClass,
-  untrusted: z.int(),
+  untrusted: flag,
   /** Why the log was skipped, empty when it was not. */
   problem: z.string(),
 });
 export type Progress = z.output<typeof Progress>;
+
+const Size = z.object({ logs: z.int(), rows: z.int(), notes: z.int() });
 
 const TABLES = `
   CREATE TABLE about (form TEXT NOT NULL, max_class TEXT NOT NULL) STRICT;
@@ -68,7 +63,7 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE rows (
     id INTEGER PRIMARY KEY, log TEXT NOT NULL, record INTEGER NOT NULL, part INTEGER NOT NULL,
-    time INTEGER NOT NULL, who TEXT NOT NULL, tag TEXT NOT NULL, class TEXT NOT NULL,
+    time_unix_ms INTEGER NOT NULL, who TEXT NOT NULL, tag TEXT NOT NULL, class TEXT NOT NULL,
     untrusted INTEGER NOT NULL, text TEXT NOT NULL, digest TEXT NOT NULL
   ) STRICT;
   CREATE UNIQUE INDEX places ON rows (log, record, part);
@@ -88,18 +83,18 @@ const MAX_TIME = 2 ** 42;
 export interface IndexDb {
   /** Runs `change` in one transaction: all of it is kept or none. */
   inOneStep(change: () => void): void;
-  /** Adds rows of one log that follow all rows it has. */
+  /** Adds rows that follow all rows of their log, `log`. */
   add(log: string, rows: readonly Row[]): void;
   /** Forgets a log and what was read from it. */
   drop(log: string): void;
   progress(log: string): Progress | undefined;
   setProgress(log: string, progress: Progress): void;
   logs(): string[];
-  /** Logs that were skipped, and why. */
-  problems(): { log: string; problem: string }[];
+  /** Logs that were skipped, each with the reason. */
+  skipped(): string[];
   /** The best `k` rows for a question's terms. Throws when a row is not what was stored. */
-  search(terms: Terms, k: number): Found[];
-  counts(): { logs: number; rows: number; notes: number };
+  search(terms: Terms, k: number): Row[];
+  size(): z.output<typeof Size>;
   close(): void;
 }
 
@@ -109,9 +104,9 @@ export function openIndexDb(path: string, maxClass: DataClass): IndexDb | undefi
   try {
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     const tables = db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'about'").get();
-    if (tables?.n === 1 && isWhole(db)) {
-      const about = db.prepare("SELECT form, max_class FROM about").get();
-      if (about?.form === INDEX_FORM && about.max_class === maxClass) return indexDb(db);
+    const about = tables?.n === 1 ? db.prepare("SELECT * FROM about").get() : undefined;
+    if (about?.form === INDEX_FORM && about.max_class === maxClass && isWhole(db)) {
+      return indexDb(db);
     }
   } catch (thrown) {
     db.close();
@@ -125,8 +120,7 @@ export function openIndexDb(path: string, maxClass: DataClass): IndexDb | undefi
 export function createIndexDb(path: string, maxClass: DataClass): IndexDb {
   const db = new DatabaseSync(path);
   // Until it is whole and synced it is nobody's index; a crash leaves a file to throw away.
-  db.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
-  db.exec(TABLES);
+  db.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; ${TABLES}`);
   db.prepare("INSERT INTO about VALUES (?, ?)").run(INDEX_FORM, maxClass);
   return indexDb(db);
 }
@@ -137,58 +131,48 @@ function isWhole(db: DatabaseSync): boolean {
   return check?.quick_check === "ok";
 }
 
-function digestOf(log: string, row: Row): string {
-  const { record, part, timeUnixMs, who, tag, label, text } = row;
-  const fields = [log, record, part, timeUnixMs, who, tag, label.class, label.untrusted, text];
+function digestOf(row: Row): string {
+  const { log, record, part, time_unix_ms, who, tag, text } = row;
+  const fields = [log, record, part, time_unix_ms, who, tag, row.class, row.untrusted, text];
   return hash("sha256", canonicalText(fields), "hex").slice(0, 24);
-}
-
-function foundRow(raw: unknown): Found {
-  const stored: StoredRow = StoredRow.parse(raw);
-  const label = { class: stored.class, untrusted: stored.untrusted === 1 };
-  const { log, record, part, time, who, tag, text } = stored;
-  const row = { log, record, part, timeUnixMs: time, who, tag, label, text };
-  if (digestOf(log, row) !== stored.digest) throw new Error("A row of the index is damaged");
-  return row;
 }
 
 /** A row with its id and its own words. */
 type Placed = { readonly id: number; readonly row: Row; readonly own: string };
 
-function placed(id: unknown, row: Row): Placed {
-  return { id: Number(id), row, own: tokens(row.text).join(" ") };
+function placed(id: number, row: Row): Placed {
+  return { id, row, own: tokens(row.text).join(" ") };
+}
+
+function stored(raw: unknown): Placed {
+  const { id, digest, ...row } = Stored.parse(raw);
+  if (digestOf(row) !== digest) throw new Error("A row of the index is damaged");
+  return placed(id, row);
 }
 
 /** The words of `lender` as `borrower` may have them. */
 function lent(lender: Placed | undefined, borrower: Row): string {
-  if (lender === undefined) return "";
-  const covered = equalLabel(join(lender.row.label, borrower.label), borrower.label);
+  const covered = lender !== undefined && equalLabel(join(lender.row, borrower), borrower);
   return covered ? lender.own : "";
 }
 
 /** Tells the word index of rows from number `from` on: their own words and their neighbours'. */
-function tellWords(how: StatementSync, log: string, rows: readonly Placed[], from: number): void {
+function tellWords(how: StatementSync, rows: readonly Placed[], from: number): void {
   for (let i = Math.max(0, from); i < rows.length; i++) {
     const one = rows[i];
     if (one === undefined) continue;
+    const near = `${lent(rows[i - 1], one.row)} ${lent(rows[i + 1], one.row)}`;
     // Notes stand next to each other by chance.
-    const near = log === "notes.md"
-      ? ""
-      : `${lent(rows[i - 1], one.row)} ${lent(rows[i + 1], one.row)}`;
-    how.run(one.id, one.own, near);
+    how.run(one.id, one.own, one.row.log === NOTES_LOG ? "" : near);
   }
 }
 
 function indexDb(db: DatabaseSync): IndexDb {
   const q = statements(db);
-  const kept = (raw: Record<string, unknown>): Placed => placed(raw.id, foundRow(raw));
-  const put = (log: string, row: Row): Placed => {
-    let id = firstId(log, row);
-    while (q.taken.get(id) !== undefined) id++;
-    const { record, part, timeUnixMs, who, tag, label, text } = row;
-    const digest = digestOf(log, row);
-    const untrusted = label.untrusted ? 1 : 0;
-    q.insert.run(id, log, record, part, timeUnixMs, who, tag, label.class, untrusted, text, digest);
+  const put = (row: Row): Placed => {
+    let id = firstId(row);
+    while (q.row.get(id) !== undefined) id++;
+    q.insert.run({ ...row, untrusted: Number(row.untrusted), id, digest: digestOf(row) });
     return placed(id, row);
   };
   return {
@@ -203,34 +187,28 @@ function indexDb(db: DatabaseSync): IndexDb {
       }
     },
     add: (log, rows) => {
-      if (rows.length === 0) return;
-      const tail = q.tail.all(log).map(kept).reverse();
+      const tail = rows.length === 0 ? [] : q.tail.all(log).map(stored).reverse();
       // The last row had no next neighbour. The word index must be told exactly what it forgets.
-      tellWords(q.forget, log, tail, tail.length - 1);
-      tellWords(q.learn, log, [...tail, ...rows.map((row) => put(log, row))], tail.length - 1);
+      tellWords(q.forget, tail, tail.length - 1);
+      tellWords(q.learn, [...tail, ...rows.map(put)], tail.length - 1);
     },
     drop: (log) => {
-      tellWords(q.forget, log, q.rows.all(log).map(kept), 0);
+      tellWords(q.forget, q.rows.all(log).map(stored), 0);
       q.dropRows.run(log);
       q.dropLog.run(log);
     },
-    progress: (log) => {
-      const found = q.progress.get(log);
-      return found === undefined ? undefined : Progress.parse({ ...found });
-    },
-    setProgress: (log, p) => {
-      q.setProgress.run(log, p.offset, p.next, p.prev, p.class, p.untrusted, p.problem);
+    progress: (log) => Progress.optional().parse(q.progress.get(log)),
+    setProgress: (log, progress) => {
+      q.setProgress.run({ log, ...progress, untrusted: Number(progress.untrusted) });
     },
     logs: () => q.logs.all().map((row) => String(row.log)),
-    problems: () =>
-      q.problems.all().map((row) => ({ log: String(row.log), problem: String(row.problem) })),
+    skipped: () => q.skipped.all().map((row) => `${row.log}: ${row.problem}`),
     search: (terms, k) => {
       const query = matchQuery(tellingTerms(q.spread, terms));
       if (query === null) return [];
-      return q.search.all(query, k).map((hit) => foundRow(q.row.get(Number(hit.id))));
+      return q.search.all(query, k).map((hit) => stored(q.row.get(Number(hit.id))).row);
     },
-    counts: () =>
-      z.object({ logs: z.int(), rows: z.int(), notes: z.int() }).parse({ ...q.counts.get() }),
+    size: () => Size.parse(q.size.get()),
     close: () => db.close(),
   };
 }
@@ -248,37 +226,41 @@ function tellingTerms(spread: StatementSync, terms: Terms): Terms {
   }).map(({ term }) => term);
 }
 
-function firstId(log: string, row: Row): number {
-  const place = hash("sha256", canonicalText([log, row.record, row.part]), "buffer");
-  const slot = place.readUInt16BE(0) % SLOTS;
-  return Math.min(row.timeUnixMs, MAX_TIME) * SLOTS + slot;
+function firstId(row: Row): number {
+  const place = hash("sha256", canonicalText([row.log, row.record, row.part]), "buffer");
+  return Math.min(row.time_unix_ms, MAX_TIME) * SLOTS + place.readUInt16BE(0) % SLOTS;
 }
 
 function statements(db: DatabaseSync) {
   const one = (sql: string) => db.prepare(sql);
   return {
-    taken: one("SELECT 1 FROM rows WHERE id = ?"),
-    insert: one("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    insert: one(
+      `INSERT INTO rows VALUES
+       (:id, :log, :record, :part, :time_unix_ms, :who, :tag, :class, :untrusted, :text, :digest)`,
+    ),
+    row: one("SELECT * FROM rows WHERE id = ?"),
     rows: one("SELECT * FROM rows WHERE log = ? ORDER BY record, part"),
     tail: one("SELECT * FROM rows WHERE log = ? ORDER BY record DESC, part DESC LIMIT 2"),
     learn: one("INSERT INTO words (rowid, own, near) VALUES (?, ?, ?)"),
     forget: one("INSERT INTO words (words, rowid, own, near) VALUES ('delete', ?, ?, ?)"),
     dropRows: one("DELETE FROM rows WHERE log = ?"),
     dropLog: one("DELETE FROM logs WHERE log = ?"),
-    progress: one("SELECT offset, next, prev, class, untrusted, problem FROM logs WHERE log = ?"),
-    setProgress: one("INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?, ?)"),
+    progress: one("SELECT * FROM logs WHERE log = ?"),
+    setProgress: one(
+      "INSERT OR REPLACE INTO logs VALUES (:log, :offset, :next, :prev, :class, :untrusted, :problem)",
+    ),
     logs: one("SELECT log FROM logs ORDER BY log"),
-    problems: one("SELECT log, problem FROM logs WHERE problem <> '' ORDER BY log LIMIT 200"),
+    skipped: one("SELECT log, problem FROM logs WHERE problem <> '' ORDER BY log LIMIT 200"),
+    spread: one("SELECT count(*) AS n FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"),
     search: one(
       `SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}) AS score FROM words WHERE words MATCH ?
        ORDER BY score, rowid DESC LIMIT ?`,
     ),
-    spread: one("SELECT count(*) AS n FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"),
-    row: one("SELECT * FROM rows WHERE id = ?"),
-    counts: one(
-      `SELECT (SELECT count(*) FROM logs WHERE log <> 'notes.md' AND problem = '') AS logs,
-       (SELECT count(*) FROM rows WHERE log <> 'notes.md') AS rows,
-       (SELECT count(*) FROM rows WHERE log = 'notes.md') AS notes`,
+    size: one(
+      `SELECT
+       (SELECT count(*) FROM logs WHERE log <> '${NOTES_LOG}' AND problem = '') AS logs,
+       (SELECT count(*) FROM rows WHERE log <> '${NOTES_LOG}') AS rows,
+       (SELECT count(*) FROM rows WHERE log = '${NOTES_LOG}') AS notes`,
     ),
   };
 }

@@ -7,15 +7,15 @@ import type { Clock } from "../../shared/clock/clock.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { clearIndex, exchangeIndex } from "./index_build.ts";
-import { createIndexDb, type Found, type IndexDb, openIndexDb } from "./index_db.ts";
-import type { Counts, Hit, Hits } from "./index_messages.ts";
+import { createIndexDb, type IndexDb, openIndexDb, type Row } from "./index_db.ts";
+import type { Counts, Hit, Hits, Progressed } from "./index_messages.ts";
 import { readAll, readNotes, readSession, type Sources, type Step } from "./index_reading.ts";
 import { snippet } from "./snippet.ts";
 import { type Terms, termsOf } from "./words.ts";
 
 const PATIENCE_MS = 6_000;
 
-export type OnStep = (step: Step & { readonly records: number }) => void;
+export type OnStep = (step: Progressed) => void;
 
 export type KeeperPlace = Sources & {
   readonly clock: Clock;
@@ -102,7 +102,7 @@ async function run(
   hear: OnStep,
 ) {
   for (const step of steps) {
-    hear({ ...step, records: db.counts().rows });
+    hear({ logs: step.logs, total_logs: step.totalLogs, records: db.size().rows });
     await at.clock.sleep(0);
     if (state.isClosed) return;
   }
@@ -198,17 +198,14 @@ async function within(clock: Clock, work: Promise<void>): Promise<boolean> {
   return result;
 }
 
-function hitOf(found: Found, terms: Terms): Hit {
-  const { log, record, timeUnixMs, who, tag, label } = found;
-  const shown = snippet(found.text, terms);
-  return { log, record, time_unix_ms: timeUnixMs, who, tag, label, snippet: shown };
+function hitOf({ text, ...row }: Row, terms: Terms): Hit {
+  return { ...row, snippet: snippet(text, terms) };
 }
 
 function countsOf(db: IndexDb | undefined): Result<Counts> {
   if (db === undefined) return err("memory-index-damaged", "There is no index");
   try {
-    const skipped = db.problems().map(({ log, problem }) => `${log}: ${problem}`);
-    return ok({ ...db.counts(), skipped });
+    return ok({ ...db.size(), skipped: db.skipped() });
   } catch (thrown) {
     return err("memory-index-damaged", messageOf(thrown));
   }

@@ -42,6 +42,11 @@ function keeper(path: string, maxClass: DataClass = "private", logged: string[] 
   });
 }
 
+/** The label of a hit, apart from the rest of it. */
+function labelOf(hit: Hit | undefined): Label | undefined {
+  return hit === undefined ? undefined : { class: hit.class, untrusted: hit.untrusted };
+}
+
 async function hits(index: IndexKeeper, question: string, k = 10): Promise<Hit[]> {
   const found = await index.search(question, k);
   assert.ok(found.ok, found.ok ? "" : found.detail);
@@ -105,9 +110,9 @@ Deno.test("search() finds no tool result, no reasoning, nothing above the class 
       "please look at the alpha page",
       'read_file {"path":"/srv/alpha.txt"}',
     ]);
-    assert.deepEqual(seen["please look at the alpha page"]?.label, PRIVATE);
-    assert.deepEqual(seen["alpha says hello"]?.label, TAINTED);
-    assert.deepEqual(seen["alpha in short"]?.label, { class: "public", untrusted: true });
+    assert.deepEqual(labelOf(seen["please look at the alpha page"]), PRIVATE);
+    assert.deepEqual(labelOf(seen["alpha says hello"]), TAINTED);
+    assert.deepEqual(labelOf(seen["alpha in short"]), { class: "public", untrusted: true });
     assert.equal(seen['read_file {"path":"/srv/alpha.txt"}']?.who, "the assistant called");
     assert.deepEqual(await hits(index, "planted password reasoning"), []);
     index.close();
@@ -119,7 +124,7 @@ Deno.test("search() believes the label an epoch began with", async () => {
     writeBaseline(path, chatId(1), TAINTED, 1);
     writeRecords(path, chatId(1), [userRecord("second epoch")], 1);
     const index = keeper(path);
-    assert.deepEqual((await hits(index, "epoch"))[0]?.label, TAINTED);
+    assert.deepEqual(labelOf((await hits(index, "epoch"))[0]), TAINTED);
     index.close();
   });
 });
@@ -195,7 +200,7 @@ Deno.test("update() shows what was noted at once, and notices a file changed by 
     append(path, note("launch codes", { label: { class: "secret", untrusted: false } }));
     await index.update(null);
     assert.equal((await hits(index, "utc"))[0]?.tag, "identity");
-    assert.deepEqual((await hits(index, "page"))[0]?.label, TAINTED);
+    assert.deepEqual(labelOf((await hits(index, "page"))[0]), TAINTED);
     assert.deepEqual(await hits(index, "codes"), []);
     const notes = `${path}/memory/notes.md`;
     Deno.writeTextFileSync(
@@ -255,7 +260,7 @@ Deno.test("search() notices damage while it runs, and answers from a new index",
     const other = new DatabaseSync(`${path}/index/memory.sqlite3`);
     other.exec("UPDATE rows SET untrusted = 1, class = 'public'");
     other.close();
-    assert.deepEqual((await hits(index, "launch"))[0]?.label, PRIVATE);
+    assert.deepEqual(labelOf((await hits(index, "launch"))[0]), PRIVATE);
     assert.match(logged.join("\n"), /damaged/);
     index.close();
   });

@@ -2,16 +2,12 @@
 // so memoryd checks what it says as it would check a peer.
 import { z } from "zod";
 import { SessionId } from "../../shared/ids/ids.ts";
-import { DataClass, Label } from "../../shared/labels/label.ts";
+import { DataClass } from "../../shared/labels/label.ts";
+import { Row } from "./index_db.ts";
 
 export const Ask = z.discriminatedUnion("kind", [
-  z.strictObject({
-    kind: z.literal("open"),
-    id: z.int(),
-    /** The absolute home folder. */
-    home: z.string(),
-    max_class: DataClass,
-  }),
+  /** `home` is the absolute home folder. */
+  z.strictObject({ kind: z.literal("open"), id: z.int(), home: z.string(), max_class: DataClass }),
   z.strictObject({ kind: z.literal("search"), id: z.int(), query: z.string(), k: z.int() }),
   /** Read what is new: of one session, or of notes.md when it is null. */
   z.strictObject({ kind: z.literal("update"), id: z.int(), session: SessionId.nullable() }),
@@ -22,42 +18,33 @@ export type Ask = z.output<typeof Ask>;
 
 /** One found text, ready to be shown. */
 export const Hit = z.strictObject({
-  /** `<session>/<epoch>` or `notes.md`. */
-  log: z.string().max(200),
-  record: z.int().min(0),
-  time_unix_ms: z.int().min(0),
-  who: z.string().max(64),
-  tag: z.enum(["identity", "experience"]),
-  label: Label,
+  ...Row.omit({ text: true }).shape,
   snippet: z.string().max(600),
 });
 export type Hit = z.output<typeof Hit>;
 
-export const Hits = z.strictObject({
-  hits: z.array(Hit).max(50),
-  /** The index is being built, so something may be missing. */
-  partial: z.boolean(),
-});
+/** `partial`: the index is being built, so something may be missing. */
+export const Hits = z.strictObject({ hits: z.array(Hit).max(50), partial: z.boolean() });
 export type Hits = z.output<typeof Hits>;
 
+const count = z.int().min(0);
+
+/** `skipped` names each log that was skipped, with the reason. */
 export const Counts = z.strictObject({
-  logs: z.int().min(0),
-  rows: z.int().min(0),
-  notes: z.int().min(0),
-  /** Logs that were skipped, each with the reason. */
+  logs: count,
+  rows: count,
+  notes: count,
   skipped: z.array(z.string().max(1_000)).max(200),
 });
 export type Counts = z.output<typeof Counts>;
 
+/** How far a rebuild is. */
+export const Progressed = z.strictObject({ logs: count, total_logs: count, records: count });
+export type Progressed = z.output<typeof Progressed>;
+
 /** Anything the Worker says; any of it shows that the Worker is alive. */
 export const Told = z.discriminatedUnion("kind", [
-  z.strictObject({
-    kind: z.literal("progress"),
-    id: z.int(),
-    logs: z.int().min(0),
-    total_logs: z.int().min(0),
-    records: z.int().min(0),
-  }),
+  z.strictObject({ kind: z.literal("progress"), id: z.int(), step: Progressed }),
   z.strictObject({ kind: z.literal("done"), id: z.int(), value: z.unknown() }),
   z.strictObject({
     kind: z.literal("failed"),

@@ -174,18 +174,11 @@ function appendNotes(at: StorePlace, notes: readonly Note[]): Result<number> {
 }
 
 function storeOf(at: StorePlace, journal: Journal): MemoryStore {
-  const head = (origin: Origin) => ({
-    time_unix_ms: at.clock.nowUnixMs(),
-    session: origin.session,
-    call: origin.call,
-    label: origin.label,
-  });
-  const noteOf = (origin: Origin, more: Pick<Note, "kind" | "from" | "text">): Note => ({
-    timeUnixMs: at.clock.nowUnixMs(),
-    session: origin.session,
-    label: origin.label,
-    ...more,
-  });
+  const head = (origin: Origin) => ({ time_unix_ms: at.clock.nowUnixMs(), ...origin });
+  const noteOf = (origin: Origin, more: Pick<Note, "kind" | "from" | "text">): Note => {
+    const { session, label } = origin;
+    return { timeUnixMs: at.clock.nowUnixMs(), session, label, ...more };
+  };
   const judged = (edit: Edit): Result<Edited & { readonly before: string }> => {
     const before = readIdentity(at.disk, at.folder, edit.file);
     if (!before.ok) return before;
@@ -213,19 +206,13 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
       if (!found.ok) return found;
       const left = leave(edited.value, edit.file, origin);
       if (!left.ok) return left;
-      const { before } = edited.value;
-      const after = textOf(edited.value.entries);
+      const { before, entries } = edited.value;
+      const after = textOf(entries);
       const replaced = replaceText(at, edit.file, before, after);
       if (!replaced.ok) return replaced;
-      const line = {
-        kind: "edit",
-        ...head(origin),
-        action: edit.action,
-        file: edit.file,
-        before,
-        after,
-      };
-      const state = { ...journal.state(), [edit.file]: hashBytes(encodeUtf8(after)) };
+      const { action, file } = edit;
+      const line = { kind: "edit", ...head(origin), action, file, before, after };
+      const state = { ...journal.state(), [file]: hashBytes(encodeUtf8(after)) };
       const said = journalled(journal.append(line, state));
       return said.ok ? ok(after) : said;
     },

@@ -7,7 +7,7 @@ import { escapeForDisplay } from "../../shared/text/escape.ts";
 import type { RecallHit } from "../../shared/wire/memory.ts";
 import { characters } from "./entries.ts";
 import type { Hit, Hits } from "./index_messages.ts";
-import { NOTES_LOG } from "./index_reading.ts";
+import { NOTES_LOG } from "./index_db.ts";
 
 export const RecallArguments = z.strictObject({
   query: z.string().min(1).max(500),
@@ -24,30 +24,26 @@ export function sourceOf(hit: Hit): string {
 /** Entries that left identity are `identity`; the rest is experience, trusted or not. */
 export function tagOf(hit: Hit): RecallHit["tag"] {
   if (hit.tag === "identity") return "identity";
-  return hit.label.untrusted ? "memory-tainted" : "memory";
+  return hit.untrusted ? "memory-tainted" : "memory";
 }
 
 /** The least label that covers everything in a result. */
 export function labelOf(hits: readonly Hit[]): Label {
-  return hits.reduce((label, hit) => join(label, hit.label), SESSION_START);
-}
-
-function minute(unixMs: number): string {
-  return isoTime(unixMs).slice(0, 16).replace("T", " ") + " UTC";
+  return hits.reduce((label, hit) => join(label, hit), SESSION_START);
 }
 
 function place(hit: Hit): string {
-  if (hit.log !== NOTES_LOG) {
-    return `session ${hit.log.split("/")[0]}, ${minute(hit.time_unix_ms)}, ${hit.who}`;
-  }
-  return `notes.md entry ${hit.record}, ${hit.who}, ${minute(hit.time_unix_ms)}`;
+  const minute = isoTime(hit.time_unix_ms).slice(0, 16).replace("T", " ") + " UTC";
+  return hit.log === NOTES_LOG
+    ? `${sourceOf(hit)}, ${hit.who}, ${minute}`
+    : `session ${hit.log.split("/")[0]}, ${minute}, ${hit.who}`;
 }
 
 /** The result of the recall tool: numbered hits, best first, each under its source and label. */
 export function recallText(query: string, { hits, partial }: Hits): string {
   const lines = hits.map((hit, i) => {
-    const trust = hit.label.untrusted ? " · untrusted" : "";
-    return `[${i + 1}] ${tagOf(hit)} · ${place(hit)} · ${hit.label.class}${trust}\n${hit.snippet}`;
+    const trust = hit.untrusted ? " · untrusted" : "";
+    return `[${i + 1}] ${tagOf(hit)} · ${place(hit)} · ${hit.class}${trust}\n${hit.snippet}`;
   });
   if (hits.length === 0) lines.push(`(no matches for "${escapeForDisplay(query, "line")}")`);
   if (partial) lines.push("(the index is being rebuilt: something may be missing)");
@@ -56,13 +52,6 @@ export function recallText(query: string, { hits, partial }: Hits): string {
 
 /** A hit as the owner's own search shows it. */
 export function ownerHit(hit: Hit): RecallHit {
-  return {
-    tag: tagOf(hit),
-    source: sourceOf(hit),
-    time_unix_ms: hit.time_unix_ms,
-    who: hit.who,
-    class: hit.label.class,
-    untrusted: hit.label.untrusted,
-    snippet: hit.snippet,
-  };
+  const { log: _log, record: _record, part: _part, ...shown } = hit;
+  return { ...shown, tag: tagOf(hit), source: sourceOf(hit) };
 }

@@ -2,7 +2,7 @@
 // can act on; only a request that brokerd, loopd or bxctl got wrong is an error.
 import type { Clock } from "../../shared/clock/clock.ts";
 import { mustEnd } from "../../shared/disk/durable.ts";
-import { type Err, ok, type Result } from "../../shared/results/result.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { VERSION } from "../../shared/version/version.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
@@ -15,7 +15,7 @@ import {
   REINDEX,
   SESSION_UPDATED,
 } from "../../shared/wire/memory.ts";
-import { characters, LIMITS } from "./entries.ts";
+import { characters, IDENTITY_FILES, LIMITS } from "./entries.ts";
 import type { IndexClient } from "./index_client.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import { type Answer, parseArguments, refused, runMemory } from "./memory_tool.ts";
@@ -72,7 +72,8 @@ export function brokerRoutes(parts: Parts): Route[] {
 }
 
 function memory(parts: Parts, call: Call, upload: Uint8Array): Result<Answer> {
-  const answer = runMemory(parts.store, call, call.staged ? "stage" : "apply", upload);
+  const origin = { session: call.session, call: call.call, label: call.label };
+  const answer = runMemory(parts.store, origin, call.staged ? "stage" : "apply", upload);
   if (answer.ok) parts.index.update(null);
   return answer;
 }
@@ -101,8 +102,8 @@ export function ownerRoutes(parts: Parts): Route[] {
   return [
     on(MEMORY_STATUS, async () => ok({ kind: "memory_status", body: await status(parts) })),
     on(REINDEX, async (_body, io) => {
-      const made = await parts.index.reindex(({ logs, total_logs, records }) => {
-        void io.event({ kind: "reindex_progress", body: { logs, total_logs, records } });
+      const made = await parts.index.reindex((body) => {
+        void io.event({ kind: "reindex_progress", body });
       });
       if (!made.ok) return made;
       const { logs, rows, notes, skipped } = made.value;
@@ -117,29 +118,25 @@ export function ownerRoutes(parts: Parts): Route[] {
 }
 
 async function status(parts: Parts): Promise<BodyOf<(typeof MEMORY_STATUS.replies)[0]>> {
-  const problems: { code: string; detail: string }[] = [];
   const block = parts.store.block();
-  if (!block.ok) problems.push({ code: block.code, detail: block.detail.slice(0, 1_000) });
-  else {
-    for (const { file, reason } of block.value.omitted.slice(0, 10)) {
-      problems.push({ code: "memory-text-refused", detail: `${file}: ${reason}` });
-    }
-  }
   const counts = await parts.index.counts();
-  if (!counts.ok) problems.push({ code: counts.code, detail: counts.detail.slice(0, 1_000) });
-  const skipped = counts.ok ? counts.value.skipped.slice(0, 10) : [];
-  for (const detail of skipped) problems.push({ code: "log-broken", detail });
-  const files = (["soul", "memory", "user"] as const).flatMap((name) => {
+  const size = counts.ok ? counts.value : { rows: 0, notes: 0, logs: 0, skipped: [] };
+  const omitted = block.ok ? block.value.omitted.slice(0, 10) : [];
+  const problems = [
+    ...[block, counts].filter((one) => !one.ok),
+    ...omitted.map((one) => err("memory-text-refused", `${one.file}: ${one.reason}`)),
+    ...size.skipped.slice(0, 10).map((detail) => err("log-broken", detail)),
+  ].map(({ code, detail }) => ({ code, detail: detail.slice(0, 1_000) }));
+  const files = IDENTITY_FILES.flatMap((name) => {
     const text = parts.store.current(name);
     if (!text.ok) return [];
     return [{ file: `${name}.md`, characters: characters(text.value), limit: LIMITS[name] }];
   });
-  const size = counts.ok ? counts.value : { rows: 0, notes: 0, logs: 0 };
   return {
     version: VERSION,
     started_unix_ms: parts.startedUnixMs,
     summary: `${size.rows} texts of ${size.logs} logs and ${size.notes} notes can be recalled`,
-    problems: problems.slice(0, 32),
+    problems,
     files,
     indexed_records: size.rows + size.notes,
     indexed_logs: size.logs,

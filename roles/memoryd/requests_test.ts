@@ -61,7 +61,7 @@ function indexInProcess(home: string): IndexClient {
   return {
     search: (question, k) => keeper.search(question, k),
     update: (session) => void keeper.update(session),
-    reindex: (hear) => keeper.reindex((step) => hear({ ...step, total_logs: step.totalLogs })),
+    reindex: (hear) => keeper.reindex(hear),
     counts: () => Promise.resolve(keeper.counts()),
     close: () => keeper.close(),
   };

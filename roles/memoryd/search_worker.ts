@@ -5,7 +5,7 @@ import { systemClock } from "../../shared/clock/clock.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { assertNever, messageOf, type Result } from "../../shared/results/result.ts";
 import { type IndexKeeper, openKeeper } from "./index_keeper.ts";
-import { Ask, type Told } from "./index_messages.ts";
+import { Ask, type Progressed, type Told } from "./index_messages.ts";
 
 function tell(message: Told): void {
   const post: unknown = Reflect.get(globalThis, "postMessage");
@@ -17,14 +17,7 @@ function answer(id: number, result: Result<unknown>): void {
   else tell({ kind: "failed", id, code: result.code, detail: result.detail.slice(0, 2_000) });
 }
 
-const onStep = (id: number) => (step: { logs: number; totalLogs: number; records: number }) =>
-  tell({
-    kind: "progress",
-    id,
-    logs: step.logs,
-    total_logs: step.totalLogs,
-    records: step.records,
-  });
+const onStep = (id: number) => (step: Progressed) => tell({ kind: "progress", id, step });
 
 function opened(ask: Extract<Ask, { kind: "open" }>): IndexKeeper {
   return openKeeper({

@@ -3,14 +3,15 @@ import fc from "fast-check";
 import { createIndexDb } from "./index_db.ts";
 import { folded, termsOf, tokens } from "./words.ts";
 
-const LABEL = { class: "private", untrusted: false } as const;
 const rowOf = (text: string, record: number) => ({
+  log: `log${record}`,
   record,
   part: 0,
-  timeUnixMs: 1_000 + record,
+  time_unix_ms: 1_000 + record,
   who: "the owner said",
   tag: "experience",
-  label: LABEL,
+  class: "private",
+  untrusted: false,
   text,
 } as const);
 
@@ -47,7 +48,7 @@ const GRAMMAR = [
 
 Deno.test("search() gives FTS5 a query that it takes, whatever the text", () => {
   const db = createIndexDb(":memory:", "private");
-  db.add("log", [rowOf("own near text AND OR NOT", 0)]);
+  db.add("log0", [rowOf("own near text AND OR NOT", 0)]);
   const piece = fc.oneof(
     fc.constantFrom(...GRAMMAR),
     fc.string({ unit: "binary", maxLength: 12 }),
