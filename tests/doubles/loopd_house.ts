@@ -70,7 +70,8 @@ export type HouseOptions = {
   readonly disk?: Disk;
   readonly clock?: Clock;
   readonly brokerGiveUpMs?: number;
-  /** Leaves the self-test as it is; else it is held to have passed with a script of its own. */
+  /** A server on loopback instead of the double. */
+  readonly llamaPort?: number;
   readonly seed?: number;
 };
 
@@ -149,7 +150,7 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
   const llama = { ...server, stop: once(() => server.stop()) };
   const broker = startBrokerDouble(paths.broker, options.tools ?? []);
   const memory = startMemoryDouble(paths.memory);
-  const proxy = startProxy(paths.infer, llama.port);
+  const proxy = startProxy(paths.infer, options.llamaPort ?? llama.port);
   const said = { log: [], fatal: [], random: seededRandom(options.seed ?? 1) };
   let running = await begin(home, paths, options, said);
   let messages = 0;
