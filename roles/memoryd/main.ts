@@ -45,8 +45,10 @@ await runRole("memoryd", MemorydConfig, (booted) => {
   log.info("started");
   return ok({
     async stop() {
-      await Promise.all(servers.map((one) => one.close()));
+      const closing = servers.map((one) => one.close());
+      // Answers those who wait for a search, so that the sockets need not wait for it.
       index.close();
+      await Promise.all(closing);
       store.value.close();
     },
   });

@@ -5,14 +5,13 @@ import { isoTime } from "../../shared/clock/clock.ts";
 import { join, type Label, SESSION_START } from "../../shared/labels/label.ts";
 import { escapeForDisplay } from "../../shared/text/escape.ts";
 import type { RecallHit } from "../../shared/wire/memory.ts";
-import { characters } from "./entries.ts";
 import type { Hit, Hits } from "./index_messages.ts";
 import { NOTES_LOG } from "./index_db.ts";
 
 export const RecallArguments = z.strictObject({
   query: z.string().min(1).max(500),
   k: z.int().min(1).max(10).default(5),
-}).refine(({ query }) => characters(query) <= 500, "query has more than 500 characters");
+});
 
 /** Where a text stands: `session <id> epoch <e> record <n>` or `notes.md entry <n>`. */
 export function sourceOf(hit: Hit): string {
