@@ -85,14 +85,8 @@ export function invalid(failure: Err): Refused {
 
 export function broken(detail: string): Effect {
   const label = { class: "public", untrusted: false } as const;
-  return {
-    outcome: "unknown",
-    code: "internal",
-    message: detail,
-    label,
-    isCut: false,
-    container: null,
-  };
+  const rest = { label, isCut: false, container: null, log: detail };
+  return { outcome: "unknown", code: "internal", message: REASONS.outcome_unknown, ...rest };
 }
 
 /** Whether `writer` may change something that `other` opens. */

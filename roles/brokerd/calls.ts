@@ -358,6 +358,7 @@ export class Calls {
   async #settle(live: Live, plan: Plan, sink: OutputSink, effect: Effect): Promise<void> {
     const { clock, log, stop } = this.#ports;
     const output = sink.finish();
+    if (effect.log !== "") log(`call ${live.request.call}: ${effect.log}`);
     const isStopped = effect.code === "withdrawn" && stop.isStopped();
     const ended: Effect = !output.ok && effect.outcome === "done"
       ? { ...effect, outcome: "failed", code: output.code, message: output.detail }

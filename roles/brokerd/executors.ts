@@ -22,6 +22,8 @@ export type Effect = {
   readonly label: Label;
   readonly isCut: boolean;
   readonly container: string | null;
+  /** For the role's log alone, never for the model: what the runtime or the tool complained of. */
+  readonly log: string;
 };
 
 export type EffectIo = {
@@ -48,12 +50,18 @@ export type Executors = {
 
 const PUBLIC: Label = { class: "public", untrusted: false };
 
-function failed(code: string, message: string): Effect {
-  return { outcome: "failed", code, message, label: PUBLIC, isCut: false, container: null };
-}
+const DONE: Effect = {
+  outcome: "done",
+  code: null,
+  message: "",
+  label: PUBLIC,
+  isCut: false,
+  container: null,
+  log: "",
+};
 
-function done(message: string): Effect {
-  return { outcome: "done", code: null, message, label: PUBLIC, isCut: false, container: null };
+function failed(code: string, message: string): Effect {
+  return { ...DONE, outcome: "failed", code, message };
 }
 
 /** Runs a plan to its end. Never throws for a reason outside this process. */
@@ -110,32 +118,25 @@ function egressFolder(executors: Executors, plan: Plan): Promise<Result<string |
 }
 
 function effectOf(ran: RunOutcome): Effect {
-  const container = ran.status === "could_not_start" ? null : ran.containerName;
-  const base = { label: PUBLIC, isCut: false, container };
+  const { message, log } = ran;
+  const base = { ...DONE, message, log, container: ran.containerName };
+  const failure = (code: string) => ({ ...base, outcome: "failed" as const, code });
   switch (ran.status) {
     case "ok":
-      return { ...base, outcome: "done", code: null, message: ran.message };
+      return base;
     case "tool_failed":
-      return { ...base, outcome: "failed", code: ran.code ?? "tool-failed", message: ran.message };
+      return failure(ran.code ?? "tool-failed");
     case "timeout":
-      return { ...base, outcome: "failed", code: "tool-timeout", message: ran.message };
+      return failure("tool-timeout");
     case "output_capped":
-      return {
-        ...base,
-        outcome: "failed",
-        code: "output-capped",
-        message: ran.message,
-        isCut: true,
-      };
+      return { ...failure("output-capped"), isCut: true };
     case "killed":
       return {
-        ...base,
-        outcome: "failed",
-        code: "withdrawn",
+        ...failure("withdrawn"),
         message: "The call was ended; part of it may have happened",
       };
     case "could_not_start":
-      return { ...base, outcome: "failed", code: ran.code, message: ran.message };
+      return { ...failure(ran.code ?? "container-not-started"), container: null };
     default:
       return assertNever(ran.status);
   }
@@ -148,7 +149,7 @@ async function inMemoryd(executors: Executors, plan: Plan, io: EffectIo): Promis
   const reply = await executors.memory(request, encodeCanonical(plan.args), io);
   if (!reply.ok) return lostMemory(reply, tool);
   const { outcome, code, label: given } = reply.value;
-  return { ...done(""), outcome: outcome === "done" ? "done" : "failed", code, label: given };
+  return { ...DONE, outcome: outcome === "done" ? "done" : "failed", code, label: given };
 }
 
 /** A write whose answer was lost may have happened; one that never left, or was refused, did not. */
@@ -164,7 +165,7 @@ function here(executors: Executors, plan: Plan, io: EffectIo): Effect {
     const text = clockText(executors.clock.nowUnixMs(), plan.args.timezone);
     if (!text.ok) return failed("arguments_invalid", text.detail);
     io.onOutput(encodeUtf8(text.value));
-    return done("");
+    return DONE;
   }
   const query = typeof plan.args.query === "string" ? plan.args.query : "";
   const found = searchTools(executors.tools, query).slice(0, 10).map(({ manifest }) => ({
@@ -177,7 +178,7 @@ function here(executors: Executors, plan: Plan, io: EffectIo): Effect {
       ? `No tool fits "${query}"`
       : found.map((one) => canonicalText(one)).join("\n"),
   ));
-  return done("");
+  return DONE;
 }
 
 function clockText(nowUnixMs: number, timezone: unknown): Result<string> {
