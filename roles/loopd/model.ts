@@ -108,7 +108,8 @@ function silenceWatch(options: ModelOptions, drop: () => void) {
         isSilent = true;
         return drop();
       }
-      await options.clock.sleep(left, over.signal);
+      // The first byte shortens the limit, so no sleep may be longer than the shorter one.
+      await options.clock.sleep(Math.min(left, options.silenceMs), over.signal);
     }
   };
   const done = watch();
