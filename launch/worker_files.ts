@@ -11,7 +11,7 @@ export function workerFiles(role: Role, source: string): string[] {
   const asked = new Deno.Command(Deno.execPath(), {
     args: ["info", "--json", "--no-remote", `${source}/${WORKER_MODULE}`],
     clearEnv: true,
-    env: { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", DENO_DIR: "/nonexistent" },
+    env: { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", DENO_DIR: "/dev/null/none" },
     stdout: "piped",
     stderr: "null",
   }).outputSync();
