@@ -77,9 +77,10 @@ houseTest("runTurn() gives a silent server up by its two limits, not by a deadli
   // Slower in all than the limit, but never silent for that long.
   await warm(house, () => withKnobs(speak(say("slow but there ".repeat(8))), { tokenMs: 60 }));
   strictEqual((await house.say(session, "slow")).kind, "reply");
-  const late = () => new Promise((resolve) => setTimeout(resolve, 1_500));
-  house.llama.script(() => speak(say("one"), waitFor(late()), say("two")));
+  const gate = Promise.withResolvers<void>();
+  house.llama.script(() => speak(say("one"), waitFor(gate.promise), say("two")));
   const item = await house.say(session, "silent");
+  gate.resolve();
   deepStrictEqual([item.kind, item.code], ["notice", "model-silent"]);
   house.llama.script(() => speak(say("Back.")));
   strictEqual((await house.say(session, "again")).text, "Back.");
