@@ -2,8 +2,8 @@
 // memoryd decides by the session's label, which brokerd sends with every call.
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
-import { type AllowGrant, type GrantFile, grantOf } from "./grant_schema.ts";
-import { isBuiltInName, PLACES } from "./builtin_tools.ts";
+import { type AllowGrant, type GrantFile } from "./grant_schema.ts";
+import { PLACES } from "./builtin_tools.ts";
 
 type Policy = Exclude<GrantFile, { mode: "deny" }>;
 
@@ -12,6 +12,8 @@ function policy(tool: keyof typeof PLACES, more: Partial<Policy>): Policy {
   return {
     tool,
     mode: "auto",
+    paths: [],
+    hosts: [],
     write: false,
     max_taint: "secret",
     when_untrusted: "same",
@@ -36,11 +38,12 @@ export function builtInGrants(identityWrites: "auto" | "ask"): readonly AllowGra
     read_result: policy("read_result", {}),
     recall: policy("recall", {}),
   };
-  return Object.entries(constants).map(([name, file]) => {
-    const grant = grantOf(`built-in ${name}`, sha256Hex(encodeCanonical(file)), file, []);
-    if (grant.mode === "deny" || !isBuiltInName(grant.tool)) throw new TypeError("Not a policy");
-    return grant;
-  });
+  return Object.entries(constants).map(([name, file]) => ({
+    ...file,
+    name: `built-in ${name}`,
+    sha256: sha256Hex(encodeCanonical(file)),
+    real_paths: [],
+  }));
 }
 
 /** The tools that only built-in grants govern. */

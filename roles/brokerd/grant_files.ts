@@ -16,7 +16,7 @@ import { ToolName } from "../../shared/ids/ids.ts";
 import { isBuiltInName } from "./builtin_tools.ts";
 import type { Tools } from "./catalog.ts";
 import { covers, type GrantSet } from "./grant_match.ts";
-import { type AllowGrant, type Grant, GrantFile, grantOf } from "./grant_schema.ts";
+import { type AllowGrant, type Grant, GrantFile } from "./grant_schema.ts";
 import { forbiddenBy, realAsFarAsThere } from "./real_paths.ts";
 
 const MAX_GRANT_BYTES = 65_536;
@@ -129,9 +129,8 @@ function readOne(place: GrantsPlace, name: string): Item {
     const tool = looseTool(text.value);
     return { name, sha256, tool, grant: null, problems: [parsed.detail] };
   }
-  const paths = parsed.value.paths ?? [];
-  const real = paths.map((path) => realAsFarAsThere(place.disk, path));
-  const grant = grantOf(name, sha256, parsed.value, real);
+  const real_paths = parsed.value.paths.map((path) => realAsFarAsThere(place.disk, path));
+  const grant: Grant = { ...parsed.value, name, sha256, real_paths };
   const at = (key: string) => `${name}:${lineOfKey(text.value, [key])}: `;
   const problems = [...pathProblems(place, grant, at("paths")), ...toolProblems(place, grant, at)];
   return { name, sha256, tool: grant.tool, grant, problems };
@@ -149,7 +148,7 @@ function looseTool(text: string): string | null {
 }
 
 function pathProblems(place: GrantsPlace, grant: Grant, line: string): string[] {
-  return grant.realPaths.flatMap((real, i) => {
+  return grant.real_paths.flatMap((real, i) => {
     const shown = grant.paths[i] ?? real;
     const clash = forbiddenBy(real, place.forbidden);
     if (clash !== null) {
@@ -176,7 +175,7 @@ function toolProblems(place: GrantsPlace, grant: Grant, at: (key: string) => str
   const known = Object.keys(manifest.parameters.properties);
   const found = Object.keys(grant.patterns ?? {}).filter((name) => !known.includes(name))
     .map((name) => `${at("patterns")}${grant.tool} has no argument ${name}`);
-  if (grant.commands !== null && !known.includes("argv")) {
+  if (grant.commands !== undefined && !known.includes("argv")) {
     found.push(`${at("commands")}${grant.tool} runs no commands`);
   }
   return grant.mode === "deny" ? found : [...found, ...allowProblems(place, grant, tool.image, at)];
@@ -197,13 +196,13 @@ function allowProblems(
   if (grant.hosts.length > 0 && !manifest.network) {
     found.push(`${at("hosts")}${grant.tool} has no network`);
   }
-  if (grant.whenUntrusted === "same" && (manifest.effect !== "none" || grant.write)) {
+  if (grant.when_untrusted === "same" && (manifest.effect !== "none" || grant.write)) {
     found.push(`${at("when_untrusted")}"same" is for tools that change and send nothing`);
   }
-  if (grant.image !== null && grant.image !== image) {
+  if (grant.image !== undefined && grant.image !== image) {
     found.push(`${at("image")}There is no catalogue for the image ${grant.image}`);
   }
-  if (grant.secret !== null) {
+  if (grant.secret !== undefined) {
     const { name, as } = grant.secret;
     if (as !== "stdin") {
       found.push(`${at("secret")}A secret in a header needs egressd to carry traffic`);
@@ -222,7 +221,7 @@ function nestedWritable(items: readonly Item[]): Map<string, string[]> {
   );
   for (const writable of allowing.filter((grant) => grant.write)) {
     for (const other of allowing) {
-      if (!isNested(writable.realPaths, other.realPaths)) continue;
+      if (!isNested(writable.real_paths, other.real_paths)) continue;
       const text = (name: string) =>
         `A path lies inside or around one of the grant ${name}, and one of them is written`;
       found.set(writable.name, [text(other.name)]);
@@ -270,7 +269,7 @@ function summary(grant: Grant, name: string) {
     name: name.slice(0, 255),
     tool: grant.tool,
     mode: grant.mode,
-    max_taint: isDeny ? null : grant.maxTaint,
-    expires_unix_ms: isDeny ? null : grant.expiresUnixMs,
+    max_taint: isDeny ? null : grant.max_taint,
+    expires_unix_ms: isDeny ? null : grant.expires ?? null,
   };
 }

@@ -159,7 +159,7 @@ Deno.test("loadGrants() a granted link is what it leads to, and that must lie in
       /forbidden/,
     );
     const inside = write(place, { "a.toml": grant(`["${root}/in"]`) });
-    deepStrictEqual(inside.set.grants.at(-1)?.realPaths, [`${root}/notes`]);
+    deepStrictEqual(inside.set.grants.at(-1)?.real_paths, [`${root}/notes`]);
   }));
 
 Deno.test("grantsIn() a changed, new or removed file counts at once, and only news are told", () =>

@@ -107,20 +107,20 @@ function judge(
   question: Question,
   defaults: GrantSet["defaultLimits"],
 ): "auto" | "ask" | Reason {
-  if (grant.expiresUnixMs !== null && grant.expiresUnixMs <= question.nowUnixMs) return "expired";
-  if (grant.jobs !== null && (question.job === null || !grant.jobs.includes(question.job))) {
+  if (grant.expires !== undefined && grant.expires <= question.nowUnixMs) return "expired";
+  if (grant.jobs !== undefined && (question.job === null || !grant.jobs.includes(question.job))) {
     return "no_grant";
   }
   const path = question.paths.map((one) => pathMiss(grant, one)).find((miss) => miss !== null);
   if (path !== undefined) return path;
   if (!hostsHold(grant, question)) return "host_not_granted";
   if (!patternsHold(grant, question) || !commandsHold(grant, question)) return "pattern_mismatch";
-  if (!classWithin(question.label.class, grant.maxTaint)) return "taint_exceeds";
-  if (question.label.untrusted && grant.whenUntrusted === "deny") return "untrusted_session";
+  if (!classWithin(question.label.class, grant.max_taint)) return "taint_exceeds";
+  if (question.label.untrusted && grant.when_untrusted === "deny") return "untrusted_session";
   const perTurn = grant.limits.calls_per_turn ?? defaults.calls_per_turn;
   const perDay = grant.limits.calls_per_day ?? defaults.calls_per_day;
   if (question.used.turn >= perTurn || question.used.day >= perDay) return "limit_reached";
-  return question.label.untrusted && grant.whenUntrusted === "ask" ? "ask" : grant.mode;
+  return question.label.untrusted && grant.when_untrusted === "ask" ? "ask" : grant.mode;
 }
 
 /** Whether `inner` is `outer` or lies below it; both absolute. */
@@ -129,7 +129,7 @@ export function covers(outer: string, inner: string): boolean {
 }
 
 function pathMiss(grant: AllowGrant, path: NamedPath): Reason | null {
-  const isCovered = grant.realPaths.some((real) =>
+  const isCovered = grant.real_paths.some((real) =>
     covers(real, path.opened) && covers(real, path.target)
   );
   if (!isCovered) return "path_outside";
@@ -151,7 +151,7 @@ function patternsHold(grant: AllowGrant, question: Question): boolean {
 
 /** A command is an array, matched element by element; text is never split into one. */
 function commandsHold(grant: AllowGrant, question: Question): boolean {
-  if (grant.commands === null) return !hasCommand(question.args);
+  if (grant.commands === undefined) return !hasCommand(question.args);
   return grant.commands.some((command) => commandMatches(command, question.args));
 }
 
@@ -169,16 +169,16 @@ function commandMatches(command: readonly string[], args: JsonObject): boolean {
 }
 
 function denies(grant: DenyGrant, question: Question): boolean {
-  if (grant.jobs !== null && (question.job === null || !grant.jobs.includes(question.job))) {
+  if (grant.jobs !== undefined && (question.job === null || !grant.jobs.includes(question.job))) {
     return false;
   }
   const isBare = grant.paths.length === 0 && grant.hosts.length === 0 &&
-    grant.patterns === null && grant.commands === null;
+    grant.patterns === undefined && grant.commands === undefined;
   return isBare || denyPathHit(grant, question) || denyTextHit(grant, question);
 }
 
 function denyPathHit(grant: DenyGrant, question: Question): boolean {
-  const forbidden = [...grant.paths, ...grant.realPaths];
+  const forbidden = [...grant.paths, ...grant.real_paths];
   return question.paths.some((path) =>
     forbidden.some((denied) =>
       [path.asked, path.target, path.opened].some((text) => covers(denied, text)) ||

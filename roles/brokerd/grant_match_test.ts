@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { DATA_CLASSES } from "../../shared/labels/label.ts";
 import { BUILT_IN_NAMES, builtInGrants } from "./builtin_grants.ts";
 import { evaluate, type GrantSet, type NamedPath, type Question } from "./grant_match.ts";
-import { type AllowGrant, type DenyGrant, type Grant, GrantFile, grantOf } from "./grant_schema.ts";
+import { type AllowGrant, type DenyGrant, type Grant, GrantFile } from "./grant_schema.ts";
 
 const NOW = Date.UTC(2026, 10, 30);
 const SHA = "0".repeat(64);
@@ -23,21 +23,15 @@ const allow = (more: Partial<AllowGrant> = {}): AllowGrant => ({
   sha256: SHA,
   tool: "t",
   paths: ["/r/a"],
-  realPaths: ["/r/a"],
+  real_paths: ["/r/a"],
   hosts: [],
-  patterns: null,
-  commands: null,
-  jobs: null,
   mode: "auto",
   write: false,
-  maxTaint: "private",
-  whenUntrusted: "ask",
-  resultClass: "private",
+  max_taint: "private",
+  when_untrusted: "ask",
+  result_class: "private",
   untrusted: true,
-  expiresUnixMs: null,
-  secret: null,
   approver: "any",
-  image: null,
   limits: {},
   ...more,
 });
@@ -47,11 +41,8 @@ const deny = (more: Partial<DenyGrant> = {}): DenyGrant => ({
   sha256: SHA,
   tool: "t",
   paths: [],
-  realPaths: [],
+  real_paths: [],
   hosts: [],
-  patterns: null,
-  commands: null,
-  jobs: null,
   mode: "deny",
   ...more,
 });
@@ -87,18 +78,18 @@ const rule = (grants: readonly Grant[], asked = question(), more: Partial<GrantS
 Deno.test("evaluate() each thing that does not hold denies by its own name", () => {
   strictEqual(rule([]), "no_grant");
   strictEqual(rule([allow({ tool: "other" })]), "no_grant");
-  strictEqual(rule([allow({ expiresUnixMs: NOW })]), "expired");
-  strictEqual(rule([allow({ paths: [], realPaths: [] })]), "path_outside");
-  strictEqual(rule([allow({ realPaths: ["/r/ab"] })]), "path_outside");
+  strictEqual(rule([allow({ expires: NOW })]), "expired");
+  strictEqual(rule([allow({ paths: [], real_paths: [] })]), "path_outside");
+  strictEqual(rule([allow({ real_paths: ["/r/ab"] })]), "path_outside");
   strictEqual(
     rule([allow()], question({ paths: [pathAt("/r/a/f", { write: true })] })),
     "path_read_only",
   );
   strictEqual(rule([allow()], question({ network: true })), "host_not_granted");
   strictEqual(rule([allow({ patterns: { q: ["a*"] } })]), "pattern_mismatch");
-  strictEqual(rule([allow({ maxTaint: "public" })]), "taint_exceeds");
+  strictEqual(rule([allow({ max_taint: "public" })]), "taint_exceeds");
   const untrusted = question({ label: { class: "private", untrusted: true } });
-  strictEqual(rule([allow({ whenUntrusted: "deny" })], untrusted), "untrusted_session");
+  strictEqual(rule([allow({ when_untrusted: "deny" })], untrusted), "untrusted_session");
   strictEqual(rule([allow()], question({ used: { turn: 5, day: 5 } })), "limit_reached");
   strictEqual(rule([allow()], question({ used: { turn: 0, day: 50 } })), "limit_reached");
   strictEqual(
@@ -118,19 +109,22 @@ Deno.test("evaluate() what holds is let through: auto over ask, and ask in an un
   strictEqual(rule([allow({ mode: "ask", name: "a" }), allow()]), "auto");
   const untrusted = question({ label: { class: "private", untrusted: true } });
   strictEqual(rule([allow()], untrusted), "ask");
-  strictEqual(rule([allow({ whenUntrusted: "same" })], untrusted), "auto");
-  strictEqual(rule([allow({ mode: "ask", whenUntrusted: "same" })], untrusted), "ask");
+  strictEqual(rule([allow({ when_untrusted: "same" })], untrusted), "auto");
+  strictEqual(rule([allow({ mode: "ask", when_untrusted: "same" })], untrusted), "ask");
   strictEqual(rule([allow({ jobs: ["daily"] })], question({ job: "daily" })), "auto");
   strictEqual(rule([allow()], question({ job: "daily" })), "auto");
 });
 
 Deno.test("evaluate() of several misses the nearest is named", () => {
-  strictEqual(rule([allow({ expiresUnixMs: 1 }), allow({ realPaths: ["/x"] })]), "path_outside");
-  strictEqual(rule([allow({ maxTaint: "public" }), allow({ realPaths: ["/x"] })]), "taint_exceeds");
+  strictEqual(rule([allow({ expires: 1 }), allow({ real_paths: ["/x"] })]), "path_outside");
+  strictEqual(
+    rule([allow({ max_taint: "public" }), allow({ real_paths: ["/x"] })]),
+    "taint_exceeds",
+  );
 });
 
 Deno.test("evaluate() a deny ignores labels and reaches everything a call would open", () => {
-  const secret = deny({ paths: ["/r/a/secret"], realPaths: ["/r/a/secret"] });
+  const secret = deny({ paths: ["/r/a/secret"], real_paths: ["/r/a/secret"] });
   const hits: NamedPath[] = [
     pathAt("/r/a/secret"),
     pathAt("/r/a/secret/x"),
@@ -192,18 +186,20 @@ const arbAllow = fc.record({
   name: fc.constantFrom("a", "b", "c"),
   tool: fc.constantFrom("t", "u"),
   mode: fc.constantFrom("auto" as const, "ask" as const),
-  realPaths: fc.uniqueArray(somePath, { maxLength: 2 }),
+  real_paths: fc.uniqueArray(somePath, { maxLength: 2 }),
   write: fc.boolean(),
-  maxTaint: fc.constantFrom(...DATA_CLASSES),
-  whenUntrusted: fc.constantFrom("same" as const, "ask" as const, "deny" as const),
-  expiresUnixMs: fc.constantFrom(null, NOW - 1, NOW + 1),
-  patterns: fc.constantFrom(null, { q: ["*"] }, { q: ["a*"] }),
-}).map((some) => allow({ ...some, paths: some.realPaths }));
+  max_taint: fc.constantFrom(...DATA_CLASSES),
+  when_untrusted: fc.constantFrom("same" as const, "ask" as const, "deny" as const),
+  expires: fc.constantFrom(undefined, NOW - 1, NOW + 1),
+  patterns: fc.constantFrom(undefined, "*", "a*").map((glob) =>
+    glob === undefined ? glob : { q: [glob] }
+  ),
+}).map((some) => allow({ ...some, paths: some.real_paths }));
 const arbDeny = fc.record({
   name: fc.constantFrom("d", "e"),
   tool: fc.constantFrom("t", "u"),
-  realPaths: fc.uniqueArray(somePath, { maxLength: 2 }),
-}).map((some) => deny({ ...some, paths: some.realPaths }));
+  real_paths: fc.uniqueArray(somePath, { maxLength: 2 }),
+}).map((some) => deny({ ...some, paths: some.real_paths }));
 const arbGrants = fc.array(fc.oneof(arbAllow, arbAllow, arbDeny), { maxLength: 5 });
 const arbQuestion = fc.record({
   tool: fc.constantFrom("t", "u"),
@@ -291,7 +287,8 @@ Deno.test("evaluate() nothing absent, empty, null or wild in a file ever widens 
   ];
   const read = (file: unknown): Grant | null => {
     const parsed = GrantFile.safeParse(file);
-    return parsed.success ? grantOf("g", SHA, parsed.data, parsed.data.paths ?? []) : null;
+    if (!parsed.success) return null;
+    return { ...parsed.data, name: "g", sha256: SHA, real_paths: parsed.data.paths };
   };
   const whole = read(full);
   ok(whole !== null);

@@ -50,8 +50,8 @@ export type GrantLimits = z.output<typeof GrantLimits>;
 
 const Constraints = {
   tool: ToolName,
-  paths: z.array(AbsolutePath).min(1).max(64).optional(),
-  hosts: z.array(Origin).min(1).max(32).optional(),
+  paths: z.array(AbsolutePath).min(1).max(64).default([]),
+  hosts: z.array(Origin).min(1).max(32).default([]),
   patterns: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,31}$/), Globs)
     .refine((table) => Object.keys(table).length > 0, "name an argument, or leave it out")
     .optional(),
@@ -78,8 +78,7 @@ const Allowing = {
 
 /** The content of one file in `grants/`. */
 export const GrantFile = z.discriminatedUnion("mode", [
-  z.strictObject({ mode: z.literal("auto"), ...Allowing }),
-  z.strictObject({ mode: z.literal("ask"), ...Allowing }),
+  z.strictObject({ mode: z.enum(["auto", "ask"]), ...Allowing }),
   z.strictObject({ mode: z.literal("deny"), ...Constraints }),
 ]);
 export type GrantFile = z.output<typeof GrantFile>;
@@ -89,66 +88,11 @@ type Named = {
   readonly name: string;
   /** SHA-256 of the file's bytes or of the constant. */
   readonly sha256: string;
-  readonly tool: string;
-  /** As written; for an allowing grant `realPaths` are what is compared. */
-  readonly paths: readonly string[];
-  /** With every link resolved, as far as the path exists. */
-  readonly realPaths: readonly string[];
-  readonly hosts: readonly string[];
-  readonly patterns: Readonly<Record<string, readonly string[]>> | null;
-  readonly commands: readonly (readonly string[])[] | null;
-  readonly jobs: readonly string[] | null;
+  /** `paths` with every link resolved, as far as the path exists: what is compared. */
+  readonly real_paths: readonly string[];
 };
 
-export type DenyGrant = Named & { readonly mode: "deny" };
-
-export type AllowGrant = Named & {
-  readonly mode: "auto" | "ask";
-  readonly write: boolean;
-  readonly maxTaint: DataClass;
-  readonly whenUntrusted: "same" | "ask" | "deny";
-  readonly resultClass: DataClass;
-  readonly untrusted: boolean;
-  readonly expiresUnixMs: number | null;
-  readonly secret: { readonly name: string; readonly as: string } | null;
-  readonly approver: "any" | "local";
-  readonly image: string | null;
-  readonly limits: GrantLimits;
-};
-
-export type Grant = DenyGrant | AllowGrant;
-
-/** A grant in use, from the content of a file and the real paths of what it names. */
-export function grantOf(
-  name: string,
-  sha256: string,
-  file: GrantFile,
-  realPaths: readonly string[],
-): Grant {
-  const named = {
-    name,
-    sha256,
-    tool: file.tool,
-    paths: file.paths ?? [],
-    realPaths,
-    hosts: file.hosts ?? [],
-    patterns: file.patterns ?? null,
-    commands: file.commands ?? null,
-    jobs: file.jobs ?? null,
-  };
-  if (file.mode === "deny") return { ...named, mode: "deny" };
-  return {
-    ...named,
-    mode: file.mode,
-    write: file.write,
-    maxTaint: file.max_taint,
-    whenUntrusted: file.when_untrusted,
-    resultClass: file.result_class,
-    untrusted: file.untrusted,
-    expiresUnixMs: file.expires ?? null,
-    secret: file.secret ?? null,
-    approver: file.approver,
-    image: file.image ?? null,
-    limits: file.limits,
-  };
-}
+/** A grant in use. `expires` is in milliseconds since 1970. */
+export type Grant = Readonly<GrantFile> & Named;
+export type DenyGrant = Extract<Grant, { mode: "deny" }>;
+export type AllowGrant = Exclude<Grant, { mode: "deny" }>;

@@ -49,11 +49,10 @@ export async function checkStart(
   const first = podmanOver(parts.processes, parts.clock, "runc");
   const swept = await firstSweep(first, parts.owner);
   if (!swept.ok) return swept;
-  const host = await lookAtHost(first);
-  if (!host.ok) return host;
-  const before = await checkImage(parts, first, image);
+  const [found, before] = await Promise.all([lookAtHost(parts), checkImage(parts, first, image)]);
+  if (!found.ok) return found;
   if (!before.ok) return before;
-  const tested = await probeRuntimes(parts, image, host.value);
+  const tested = await probeRuntimes(parts, image, found.value);
   if (!tested.ok) return tested;
   const after = copiesOf(parts, image);
   if (!after.ok) return after;
@@ -74,11 +73,27 @@ async function firstSweep(podman: Podman, owner: string): Promise<Result<number>
   return repaired.ok ? await podman.sweep(owner) : repaired;
 }
 
-async function lookAtHost(podman: Podman): Promise<Result<HostFacts>> {
-  const info = await podman.ask(["info", "--format", "json"]);
-  if (!info.ok) return info;
-  const { status, stdout, stderr } = info.value;
-  return status === 0 ? hostFacts(stdout) : podmanFailure(status, stderr);
+interface FoundHost {
+  readonly host: HostFacts;
+  /** The runtimes to try, the first one present and what follows it. */
+  readonly runtimes: readonly ("crun" | "runc")[];
+}
+
+/** Asks Podman about the host with each runtime in turn; one that is not installed answers nothing. */
+async function lookAtHost(parts: StartParts): Promise<Result<FoundHost>> {
+  let last: Result<FoundHost> = err("runtime-unavailable", "There is no container runtime");
+  for (const [index, runtime] of RUNTIMES.entries()) {
+    const podman = podmanOver(parts.processes, parts.clock, runtime);
+    const info = await podman.ask(["info", "--format", "json"]);
+    if (!info.ok) return info;
+    const { status, stdout, stderr } = info.value;
+    if (status === 0) {
+      const host = hostFacts(stdout);
+      return host.ok ? ok({ host: host.value, runtimes: RUNTIMES.slice(index) }) : host;
+    }
+    last = podmanFailure(status, stderr);
+  }
+  return last;
 }
 
 /**
@@ -111,10 +126,10 @@ async function checkImage(
 async function probeRuntimes(
   parts: StartParts,
   image: ImageFolder,
-  host: HostFacts,
+  { host, runtimes }: FoundHost,
 ): Promise<Result<TestedHouse>> {
   let last: Result<TestedHouse> = err("runtime-unavailable", "There is no container runtime");
-  for (const runtime of RUNTIMES) {
+  for (const runtime of runtimes) {
     const house: ContainerHouse = {
       runtime,
       owner: parts.owner,
@@ -134,10 +149,11 @@ async function probeMaps(
   tested: TestedHouse,
   image: ImageFolder,
 ): Promise<Result<TestedHouse>> {
-  for (const map of ["blind", "owner"] as const) {
-    const probed = await probe(parts, tested, image, map);
-    if (!probed.ok) return probed;
-  }
+  const probed = await Promise.all([
+    probe(parts, tested, image, "blind"),
+    probe(parts, tested, image, "owner"),
+  ]);
+  for (const one of probed) if (!one.ok) return one;
   return ok(tested);
 }
 
