@@ -7,12 +7,14 @@ import { AuditHead } from "../../shared/wire/parts.ts";
 export const AUDIT_DOMAIN = "audit";
 
 const text = z.string();
-const time = z.string().max(32);
+
+function record<K extends string, S extends z.ZodRawShape>(kind: K, shape: S) {
+  return z.strictObject({ kind: z.literal(kind), time: z.string().max(32), ...shape });
+}
+
 const grant = z.strictObject({ name: text, sha256: text }).nullable();
 
-export const SessionRecord = z.strictObject({
-  kind: z.literal("session"),
-  time,
+const SessionRecord = record("session", {
   session: SessionId,
   as: z.enum(["main", "chat", "job", "run"]),
   job: text.nullable(),
@@ -20,18 +22,14 @@ export const SessionRecord = z.strictObject({
   label: Label,
 });
 
-export const RaiseRecord = z.strictObject({
-  kind: z.literal("raise"),
-  time,
+const RaiseRecord = record("raise", {
   session: SessionId,
   label: Label,
   why: text,
 });
 
 /** What was ruled on one call, denials included. `args` is JSON text as it came. */
-export const DecisionRecord = z.strictObject({
-  kind: z.literal("decision"),
-  time,
+const DecisionRecord = record("decision", {
   session: text,
   turn: TurnId,
   call: CallId,
@@ -46,9 +44,7 @@ export const DecisionRecord = z.strictObject({
   catalog: Sha256.nullable(),
 });
 
-export const ApprovalRecord = z.strictObject({
-  kind: z.literal("approval"),
-  time,
+const ApprovalRecord = record("approval", {
   approval: ApprovalId,
   session: SessionId,
   call: CallId,
@@ -57,9 +53,7 @@ export const ApprovalRecord = z.strictObject({
   plan: Sha256,
 });
 
-export const StartRecord = z.strictObject({
-  kind: z.literal("start"),
-  time,
+const StartRecord = record("start", {
   session: SessionId,
   turn: TurnId,
   call: CallId,
@@ -70,9 +64,7 @@ export const StartRecord = z.strictObject({
   approval: ApprovalId.nullable(),
 });
 
-export const ResultRecord = z.strictObject({
-  kind: z.literal("result"),
-  time,
+const ResultRecord = record("result", {
   session: SessionId,
   call: CallId,
   outcome: z.enum(["done", "failed", "unknown"]),
@@ -85,36 +77,28 @@ export const ResultRecord = z.strictObject({
   container: text.nullable(),
 });
 
-export const GrantsRecord = z.strictObject({
-  kind: z.literal("grants"),
-  time,
+const GrantsRecord = record("grants", {
   files: z.array(z.strictObject({ file: text, sha256: Sha256 })),
   built_in: z.array(z.strictObject({ name: text, sha256: Sha256 })),
   problems: z.int().min(0),
 });
 
-export const StopRecord = z.strictObject({
-  kind: z.literal("stop"),
-  time,
+const StopRecord = record("stop", {
   via: z.enum(["owner", "gateway", "broker"]),
   why: text,
   ended: z.int().min(0),
 });
 
-export const ResumeRecord = z.strictObject({ kind: z.literal("resume"), time });
+const ResumeRecord = record("resume", {});
 
 /** A request that no row of the table allows, or that was not as its schema says. */
-export const RefusedRecord = z.strictObject({
-  kind: z.literal("refused"),
-  time,
+const RefusedRecord = record("refused", {
   socket: text,
   what: text,
 });
 
 /** A head that a caller was shown once and that this log does not hold. */
-export const AlarmRecord = z.strictObject({
-  kind: z.literal("alarm"),
-  time,
+const AlarmRecord = record("alarm", {
   code: text,
   detail: text,
   witness: AuditHead.nullable(),

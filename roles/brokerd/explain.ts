@@ -56,8 +56,7 @@ export function explain(
   const args = parseArguments(tool, argsText);
   const paths = args.ok ? resolvePaths(parts.disk, tool.manifest, args.value) : args;
   if (!args.ok || !paths.ok) {
-    say(args.ok ? "" : args.detail);
-    if (!paths.ok && args.ok) say(paths.detail);
+    if (!paths.ok) say(paths.detail);
     return end("deny", "arguments_invalid");
   }
   say(`arguments ${canonicalText(args.value)}`);
@@ -89,10 +88,11 @@ export function explain(
     used: { turn: 0, day: 0 },
   }, BUILT_IN_NAMES);
   for (const { grant, said } of verdict.findings) say(`grant ${grant}: ${said}`);
-  if (verdict.verdict === "deny") {
-    say(`deny: ${verdict.code}: ${REASONS[verdict.code]}`);
-    return end("deny", verdict.code);
-  }
-  say(`${verdict.verdict} by grant ${verdict.grant.name}`);
-  return end(verdict.verdict, verdict.verdict);
+  const code = verdict.verdict === "deny" ? verdict.code : verdict.verdict;
+  say(
+    verdict.verdict === "deny"
+      ? `deny: ${code}: ${REASONS[verdict.code]}`
+      : `${code} by grant ${verdict.grant.name}`,
+  );
+  return end(verdict.verdict, code);
 }

@@ -2,12 +2,10 @@
 // stable part; a text that is not known is `container-not-started`, with its first line as the detail.
 // The texts hold host paths: they are for the owner and the log, never for the model.
 import type { ErrorCode } from "../../../shared/results/codes.ts";
+import { INTERRUPTED } from "../../../shared/podman/podman_env.ts";
 import { type Err, err } from "../../../shared/results/result.ts";
 
 type Row = readonly [pattern: RegExp, code: ErrorCode, sentence: string];
-
-/** What Podman says when its own helper process is gone, as after a restart of the host. */
-export const INTERRUPTED = /invalid internal status/;
 
 const ROWS: readonly Row[] = [
   [INTERRUPTED, "runtime-unavailable", "Podman was interrupted and cannot go on by itself"],

@@ -7,10 +7,10 @@ import type { Disk } from "../../../shared/disk/disk.ts";
 import { ulid } from "../../../shared/ids/ids.ts";
 import { readText } from "../../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../../shared/results/result.ts";
-import type { PodmanFolders } from "../../../shared/podman/podman_env.ts";
+import { INTERRUPTED, type PodmanFolders, REPAIR } from "../../../shared/podman/podman_env.ts";
 import { type ContainerHouse, containerName, probeArgv } from "./argv.ts";
 import { callLine } from "./call_line.ts";
-import { INTERRUPTED, podmanFailure } from "./failures.ts";
+import { podmanFailure } from "./failures.ts";
 import { type HostFacts, hostFacts } from "./host_check.ts";
 import { checkLayers, type LayerFolder, layerFolders, type StoreHasher } from "./image_check.ts";
 import type { ImageFolder } from "./image_folder.ts";
@@ -69,7 +69,7 @@ export async function checkStart(
 async function firstSweep(podman: Podman, owner: string): Promise<Result<number>> {
   const swept = await podman.sweep(owner);
   if (swept.ok || !INTERRUPTED.test(swept.detail)) return swept;
-  const repaired = await podman.ask(["system", "migrate"]);
+  const repaired = await podman.ask(REPAIR);
   return repaired.ok ? await podman.sweep(owner) : repaired;
 }
 
