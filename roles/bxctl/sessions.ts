@@ -2,7 +2,7 @@
 import { SessionId } from "../../shared/ids/ids.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
 import { assertNever, err } from "../../shared/results/result.ts";
-import { SessionRecord } from "../../shared/session_log/records.ts";
+import { parseSessionRecord } from "../../shared/session_log/records.ts";
 import { parseCanonicalText } from "../../shared/wire/codec.ts";
 import {
   SESSION_LOG,
@@ -60,12 +60,11 @@ async function list(context: Context, args: readonly string[], usage: string): P
 function renderRecord(context: Context, line: string): string {
   const parsed = parseCanonicalText(line);
   if (!parsed.ok) return `${tint(context.terminal, "red", "unreadable line")}\n`;
-  const { n: _n, prev: _prev, ...fields } = Object(parsed.value);
-  const record = SessionRecord.safeParse(fields);
-  if (!record.success) return "";
+  const record = parseSessionRecord(parsed.value);
+  if (!record.ok) return `${tint(context.terminal, "red", "unknown record")}\n`;
   const head = (who: string) => tint(context.terminal, "bold", who) + "\n";
   const body = (text: string) => `${shownLines(text).replace(/^/gm, "  ")}\n`;
-  const one = record.data;
+  const one = record.value;
   switch (one.kind) {
     case "user":
       return head(`${isoTime(one.time_unix_ms)} owner`) + body(one.content);
