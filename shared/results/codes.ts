@@ -166,6 +166,10 @@ export const ERRORS = {
     what: "The memory files cannot be put into a prompt, so no session starts.",
     todo: "Correct the memory file that the message names, or start memoryd.",
   },
+  "memory-entry-omitted": {
+    what: "Entries of the memory files were left out of the prompt as their text is not safe.",
+    todo: "Rewrite or remove the entries that the message names.",
+  },
   "self-test-failed": {
     what: "The model server is not as recorded, so no turn starts.",
     todo: "Look at the check that bxctl status names; correct the server or the recorded settings.",
