@@ -36,21 +36,27 @@ export async function runRole<S extends z.ZodType>(
     log.error(`an invariant broke: ${stackOf(event.reason)}`);
     Deno.exit(1);
   });
-  const running = await start(booted.value);
-  if (!running.ok) {
-    log.failure("cannot start", running);
-    Deno.exit(1);
-  }
+  // Signals are taken before anything is served: one that comes earlier is kept until then.
+  let running: Running | null = null;
   let isStopping = false;
   const stop = async () => {
-    if (isStopping) return;
     isStopping = true;
+    if (running === null) return;
+    const ending = running;
+    running = null;
     setTimeout(() => Deno.exit(1), STOP_MS);
-    await running.value.stop();
+    await ending.stop();
     lock.release();
     Deno.exit(0);
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, stop);
+  const started = await start(booted.value);
+  if (!started.ok) {
+    log.failure("cannot start", started);
+    Deno.exit(1);
+  }
+  running = started.value;
+  if (isStopping) await stop();
 }
 
 function stackOf(thrown: unknown): string {
