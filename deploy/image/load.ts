@@ -1,7 +1,12 @@
 // Puts a built image into Podman's store as the user who runs this, under the same configuration that
 // brokerd uses, and copies nothing else. Loading what is there already does nothing.
 import { IMAGE_REPOSITORY } from "../../shared/tool/image_files.ts";
-import { podmanEnvironment, podmanFiles } from "../../shared/podman/podman_env.ts";
+import {
+  INTERRUPTED,
+  podmanEnvironment,
+  podmanFiles,
+  REPAIR,
+} from "../../shared/podman/podman_env.ts";
 
 export interface LoadPlan {
   readonly image: string;
@@ -20,7 +25,11 @@ export async function loadImage(plan: LoadPlan): Promise<"loaded" | "present"> {
   }
   for (const { path, text } of podmanFiles(folders)) await Deno.writeTextFile(path, text);
   const reference = `${IMAGE_REPOSITORY}@sha256:${plan.digest}`;
-  const present = await podman(plan, ["image", "exists", reference]);
+  let present = await podman(plan, ["image", "exists", reference]);
+  if (INTERRUPTED.test(present.text)) {
+    await podman(plan, REPAIR);
+    present = await podman(plan, ["image", "exists", reference]);
+  }
   if (present.code === 0) return "present";
   const pulled = await podman(plan, ["load", "--quiet", `--input=${plan.image}/oci.tar`]);
   if (pulled.code !== 0) throw new Error(`Podman cannot load the image: ${pulled.text}`);

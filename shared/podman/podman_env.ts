@@ -30,6 +30,11 @@ export interface ConfigurationFile {
   readonly text: string;
 }
 
+/** What Podman says when its own helper process is gone, as after a restart of the host in a call. */
+export const INTERRUPTED = /invalid internal status/;
+/** The command that is Podman's own repair of that. */
+export const REPAIR: readonly string[] = ["system", "migrate"];
+
 /**
  * The longest runtime folder, in bytes. Podman's own clean-up after a container is given the folder
  * by a flag that takes 50 characters at most, and it adds a name of its own to it.

@@ -23,6 +23,8 @@ async function inOwnStore(work: (folders: PodmanFolders) => Promise<void>): Prom
   try {
     await work(folders);
   } finally {
+    // Any command brings the helper back when it is gone.
+    await podman(["ps"], folders);
     const helper = helperOf(folders);
     await podman(["unshare", "rm", "-rf", `${store}/storage`, folders.run], folders);
     Deno.kill(helper, "SIGKILL");
