@@ -19,7 +19,7 @@ import {
   replaceFile,
 } from "../../shared/disk/durable.ts";
 import { ApprovalId, CallId, type SessionId, Sha256, ulid } from "../../shared/ids/ids.ts";
-import { err, ok, type Result } from "../../shared/results/result.ts";
+import { ok, type Result } from "../../shared/results/result.ts";
 import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
 import type { AnswerOutcome, ApprovalSummary } from "../../shared/wire/parts.ts";
 import type { Audit } from "./audit.ts";
@@ -303,11 +303,12 @@ function loadAll(ports: ApprovalPorts): Result<Approval[]> {
     const value = parseCanonical(bytes.value);
     const parsed = Approval.safeParse(value.ok ? value.value : null);
     if (!parsed.success || planHash(parsed.data.plan) !== parsed.data.plan_hash) continue;
-    if (parsed.data.created_unix_ms > ports.clock.nowUnixMs() - KEPT_MS) found.push(parsed.data);
-    else if (parsed.data.state !== "pending") {
-      const removed = removeFile(ports.disk, `${ports.folder}/${name}`);
-      if (!removed.ok) return err(removed.code, removed.detail);
+    if (parsed.data.created_unix_ms > ports.clock.nowUnixMs() - KEPT_MS) {
+      found.push(parsed.data);
+      continue;
     }
+    const removed = removeFile(ports.disk, `${ports.folder}/${name}`);
+    if (!removed.ok) return removed;
   }
   return ok(found);
 }

@@ -2,7 +2,8 @@
 //
 // 1. `results/<call>.json` is written once, when the call has ended; its output lies beside it in
 //    `<call>.out`, written as it comes and synced before the outcome is.
-// 2. After an acknowledgement the output goes; that the call was made stays.
+// 2. After an acknowledgement the output goes; that the call was made stays for a month. An id older
+//    than that is never taken for a new call, so forgetting one cannot repeat it.
 import { z } from "zod";
 import { type Disk, DiskError, type DiskFile } from "../../shared/disk/disk.ts";
 import {
@@ -12,7 +13,7 @@ import {
   removeFile,
   replaceFile,
 } from "../../shared/disk/durable.ts";
-import { CallId, SessionId, Sha256, TurnId } from "../../shared/ids/ids.ts";
+import { CallId, SessionId, Sha256, TurnId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { Label } from "../../shared/labels/label.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { sha256, sha256Hex } from "../../shared/tool/digest.ts";
@@ -62,12 +63,28 @@ export interface CallResults {
   acknowledge(result: StoredResult): Result<void>;
 }
 
+/** How long an acknowledged call is remembered; older ids are refused. */
+export const REMEMBERED_MS = 30 * 24 * 3_600_000;
+
 const PIECE_BYTES = 49_152;
 const MAX_RESULT_BYTES = 65_536;
 
-export function callResultsIn(disk: Disk, folder: string): Result<CallResults> {
+/** The outcomes in `folder`; those older than a month, whose ids nobody may use again, are removed. */
+export function callResultsIn(
+  disk: Disk,
+  folder: string,
+  nowUnixMs: number,
+): Result<CallResults> {
   const made = makeFolders(disk, folder);
   if (!made.ok) return made;
+  const names = attempt(() => disk.list(folder).map((entry) => entry.name));
+  if (!names.ok) return names;
+  for (const name of names.value) {
+    const call = CallId.safeParse(name.replace(/\.(?:json|out)$/, ""));
+    if (!call.success || ulidUnixMs(call.data) > nowUnixMs - REMEMBERED_MS) continue;
+    const removed = removeFile(disk, `${folder}/${name}`);
+    if (!removed.ok) return removed;
+  }
   const jsonPath = (call: CallId) => `${folder}/${call}.json`;
   const outPath = (call: CallId) => `${folder}/${call}.out`;
   const save = (result: StoredResult) =>

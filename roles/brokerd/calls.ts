@@ -7,14 +7,19 @@
 // 3. Whatever held when a call was asked is looked at anew when it starts.
 // 4. The session's label is raised before anybody sees the result that raises it.
 import type { Clock } from "../../shared/clock/clock.ts";
-import type { CallId, SessionId } from "../../shared/ids/ids.ts";
+import { type CallId, type SessionId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { join } from "../../shared/labels/label.ts";
 import { assertNever, err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import type { Approval, Approvals } from "./approvals.ts";
 import type { Audit } from "./audit.ts";
 import type { AuditRecord, NewAuditRecord } from "./audit_records.ts";
-import type { CallResults, OutputSink, StoredResult } from "./call_results.ts";
+import {
+  type CallResults,
+  type OutputSink,
+  REMEMBERED_MS,
+  type StoredResult,
+} from "./call_results.ts";
 import {
   anotherSession,
   type Answer,
@@ -79,6 +84,9 @@ export class Calls {
   request(request: CallRequest): Result<Answer> {
     const known = this.fetch(request.session, request.call);
     if (known.ok || known.code !== "not-found") return known;
+    if (ulidUnixMs(request.call) <= this.#ports.clock.nowUnixMs() - REMEMBERED_MS) {
+      return err("request-invalid", `The call ${request.call} is too old to be a new one`);
+    }
     const live: Live = {
       request,
       abort: new AbortController(),

@@ -374,3 +374,54 @@ Deno.test("fetch() a call that was never asked for is a failure, not a denial", 
     ok(!answer.ok && answer.code === "not-found");
     return Promise.resolve();
   }));
+
+Deno.test("request() a month later a forgotten call is still no new one", async () => {
+  const test = testHouse(AUTO);
+  const house = test.open();
+  const one = await ask(house, "read_file", PATH);
+  house.calls.acknowledge(one.session, one.call);
+  await house.close();
+  test.clock.setWall(test.clock.nowUnixMs() + 31 * 86_400_000);
+  const next = test.open();
+  const again = next.calls.request({ ...one, tool: "read_file", args: PATH });
+  ok(!again.ok && again.code === "request-invalid");
+  strictEqual(test.fake.runs.length, 1);
+  strictEqual(test.disk.list("/home/bx/broker/results").length, 0);
+  await next.close();
+});
+
+Deno.test("request() a granted secret reaches the tool's input and nothing that is kept", async () => {
+  const secret = 'secret = { name = "key", as = "stdin" }\n';
+  const test = testHouse({
+    grants: {
+      "read.toml": grantToml("read_file", "auto", secret),
+      "list.toml": grantToml("list_dir", "ask", secret),
+    },
+  });
+  const house = test.open();
+  await ask(house, "read_file", PATH);
+  const asking = await ask(house, "list_dir", JSON.stringify({ path: ROOT }));
+  const approval = house.approvals.list("pending")[0];
+  ok(approval !== undefined);
+  match(house.render(approval).join("\n"), /Secret: key as stdin/);
+  house.approvals.answer(approval.code, "approve", "owner", null);
+  await settled();
+  strictEqual(ended(asking.now()).outcome, "done");
+  deepStrictEqual(test.fake.runs.map((run) => run.secretsJson), Array(2).fill('{"key":"canary"}'));
+  const kept = [...filesBelow(test, "/home/bx"), ...test.logged, house.render(approval).join("\n")];
+  ok(kept.length > 8);
+  for (const text of kept) ok(!text.includes("canary"), text.slice(0, 200));
+  await house.close();
+});
+
+function filesBelow(test: TestHouse, folder: string): string[] {
+  return test.disk.list(folder).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.kind === "folder") return filesBelow(test, path);
+    const file = test.disk.open(path, "read");
+    const bytes = new Uint8Array(file.stat().size);
+    file.read(bytes);
+    file.close();
+    return [new TextDecoder().decode(bytes)];
+  });
+}

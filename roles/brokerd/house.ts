@@ -82,7 +82,7 @@ export function openHouse(ports: HousePorts): Result<House> {
     use.replay(record);
   });
   if (!audit.ok) return audit;
-  const results = callResultsIn(disk, `${home}/broker/results`);
+  const results = callResultsIn(disk, `${home}/broker/results`, clock.nowUnixMs());
   const sessions = sessionsIn(ports, audit.value, replayed);
   if (!results.ok) return results;
   if (!sessions.ok) return sessions;

@@ -18,6 +18,11 @@ export function ulid(unixMs: number, random: Random): string {
   return head + tail;
 }
 
+/** When a ULID was made, in milliseconds since 1970; also of an id that ends in one. */
+export function ulidUnixMs(id: string): number {
+  return [...id.slice(-26, -16)].reduce((ms, digit) => ms * 32 + CROCKFORD.indexOf(digit), 0);
+}
+
 /** `mm-<post id>`, `chat-<ULID>`, `job-<name>-<ULID>` or `run-<ULID>`. */
 export const SessionId = z.string().max(96).regex(
   new RegExp(`^(?:mm-[a-z0-9]{26}|chat-${ULID}|job-[a-z][a-z0-9_]{0,31}-${ULID}|run-${ULID})$`),
