@@ -14,6 +14,8 @@ export interface LoadPlan {
   readonly podman: string;
   readonly store: string;
   readonly run: string;
+  /** What becomes of an image of this digest that is stored already; kept unless said. */
+  readonly present?: "keep" | "replace";
 }
 
 /** Loads the image of folder `image`. Throws with Podman's own words when it cannot. */
@@ -30,7 +32,8 @@ export async function loadImage(plan: LoadPlan): Promise<"loaded" | "present"> {
     await podman(plan, REPAIR);
     present = await podman(plan, ["image", "exists", reference]);
   }
-  if (present.code === 0) return "present";
+  if (present.code === 0 && plan.present !== "replace") return "present";
+  if (present.code === 0) await podman(plan, ["rmi", "--force", reference]);
   const pulled = await podman(plan, ["load", "--quiet", `--input=${plan.image}/oci.tar`]);
   if (pulled.code !== 0) throw new Error(`Podman cannot load the image: ${pulled.text}`);
   const found = await podman(plan, ["image", "exists", reference]);

@@ -1,17 +1,27 @@
 // The image builder's command line:
 //
+//   deno task image [--replace]                       builds, and loads into the store of BOXMAKER_HOME
 //   deno run -A deploy/image/main.ts build [--out DIR]
-//   deno run -A deploy/image/main.ts load --store DIR [--run DIR] [--out DIR] [--podman FILE]
+//   deno run -A deploy/image/main.ts load --store DIR [--run DIR] [--out DIR] [--podman FILE] [--replace]
 //
-// Progress goes to stderr; the last line on stdout is the digest.
+// Progress goes to stderr; the last line on stdout is the digest. `--replace` drops a stored image of the
+// same digest first, with every copy of it.
 import { parseArgs } from "node:util";
-import { parseJson } from "../../shared/wire/codec.ts";
+import { readConfig } from "../../shared/boot/boot.ts";
+import { BrokerdConfig } from "../../shared/config/brokerd.ts";
+import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { configFile } from "../../shared/permissions/places.ts";
+import { podmanFolders, runFolderOf } from "../../shared/podman/podman_env.ts";
 import { ImageNames } from "../../shared/tool/image_files.ts";
-import { runFolderOf } from "../../shared/podman/podman_env.ts";
+import { parseJson } from "../../shared/wire/codec.ts";
 import { buildImage, hostSources, NO_EXTRA, writeImage } from "./build.ts";
-import { loadImage } from "./load.ts";
+import { loadImage, type LoadPlan } from "./load.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
+const DEFAULT_OUT = `${ROOT}/build/image`;
+const DEFAULT_PODMAN = "/usr/bin/podman";
+const USAGE = "Usage: deno task image [--replace], or main.ts build [--out DIR], or main.ts load " +
+  "--store DIR [--run DIR] [--out DIR] [--podman FILE] [--replace]";
 
 function say(text: string): void {
   console.error(`image: ${text}`);
@@ -25,14 +35,29 @@ async function build(out: string): Promise<string> {
   return image.names.digest;
 }
 
-async function load(out: string, store: string, run: string, podman: string): Promise<string> {
-  const names = parseJson(await Deno.readTextFile(`${out}/image.json`));
+async function load(plan: Omit<LoadPlan, "digest">): Promise<string> {
+  const names = parseJson(await Deno.readTextFile(`${plan.image}/image.json`));
   if (!names.ok) throw new Error(names.detail);
   const { digest } = ImageNames.parse(names.value);
   say("loading into Podman's store (a second or two the first time)");
-  const done = await loadImage({ image: out, digest, podman, store, run });
-  say(done === "loaded" ? "loaded" : "already there");
+  const done = await loadImage({ ...plan, digest });
+  say(done === "loaded" ? `loaded into ${plan.store}` : `already in ${plan.store}`);
   return digest;
+}
+
+/** Builds and loads for a home, where its brokerd will look. */
+async function install(replace: LoadPlan["present"]): Promise<string> {
+  const home = Deno.env.get("BOXMAKER_HOME") ?? "/var/lib/boxmaker";
+  await Deno.stat(home).catch(() => {
+    throw new Error(`There is no home folder at ${home}; make it or set BOXMAKER_HOME`);
+  });
+  const config = readConfig(BrokerdConfig, denoDisk, configFile(home, "brokerd"));
+  if (!config.ok) throw new Error(config.detail);
+  const { runtime } = config.value;
+  const image = runtime.image ?? DEFAULT_OUT;
+  await build(image);
+  const folders = podmanFolders(home, runtime);
+  return await load({ image, podman: runtime.podman, ...folders, present: replace });
 }
 
 async function main(): Promise<number> {
@@ -40,23 +65,26 @@ async function main(): Promise<number> {
     args: Deno.args,
     allowPositionals: true,
     options: {
-      out: { type: "string", default: `${ROOT}/build/image` },
+      out: { type: "string", default: DEFAULT_OUT },
       store: { type: "string" },
       run: { type: "string" },
-      podman: { type: "string", default: "/usr/bin/podman" },
+      podman: { type: "string", default: DEFAULT_PODMAN },
+      replace: { type: "boolean", default: false },
     },
   });
-  const { out, store, run, podman } = values;
-  if (positionals[0] === "build" && positionals.length === 1) {
-    console.log(await build(out));
-    return 0;
+  const { out, store, run, podman, replace } = values;
+  const present = replace ? "replace" : "keep";
+  const [command = "install", ...more] = positionals;
+  if (more.length === 0 && command === "install") console.log(await install(present));
+  else if (more.length === 0 && command === "build") console.log(await build(out));
+  else if (more.length === 0 && command === "load" && store !== undefined) {
+    const folders = { store, run: run ?? runFolderOf(store) };
+    console.log(await load({ image: out, podman, ...folders, present }));
+  } else {
+    console.error(USAGE);
+    return 2;
   }
-  if (positionals[0] === "load" && store !== undefined) {
-    console.log(await load(out, store, run ?? runFolderOf(store), podman));
-    return 0;
-  }
-  console.error("Usage: main.ts build [--out DIR] | load --store DIR [--run DIR] [--out DIR]");
-  return 2;
+  return 0;
 }
 
 try {

@@ -364,6 +364,22 @@ containerTest(
   },
 );
 
+containerTest(
+  "killAll() ends every call, waiting ones too, and has removed their containers",
+  async (h) => {
+    const plans = Array.from({ length: 6 }, () => planFor(h.image, "misbehave", { what: "hang" }));
+    const running = plans.map((plan) => runPlan(h.runtime, plan));
+    const first = containerName(plans[0]?.callId ?? "");
+    while ((await podman(["container", "exists", first])).code !== 0);
+    await h.runtime.killAll();
+    const ends = (await Promise.all(running)).map(({ status }) => status);
+    deepStrictEqual(ends, plans.map(() => "killed"));
+    for (const { callId } of plans) {
+      strictEqual((await podman(["container", "exists", containerName(callId)])).code, 1);
+    }
+  },
+);
+
 containerTest("container a second start of the same call is refused", async (h) => {
   const plan = planFor(h.image, "misbehave", { what: "hang" });
   const stop = new AbortController();

@@ -22,7 +22,10 @@ export interface PodmanRuntime extends Runtime {
 
 /** Begins the self-test and returns at once. */
 export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
-  const running = new Map<string, AbortController>();
+  const running = new Map<
+    string,
+    { readonly stop: AbortController; readonly over: Promise<void> }
+  >();
   const slots = slotsOf(parts.concurrent);
   let status: RuntimeStatus = { state: "starting" };
   const tested = begin(parts).then((result) => {
@@ -38,7 +41,8 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
     const { callId } = plan;
     if (running.has(callId)) return err("call-already-started", `The call ${callId} is running`);
     const stop = new AbortController();
-    running.set(callId, stop);
+    const over = Promise.withResolvers<void>();
+    running.set(callId, { stop, over: over.promise });
     const signal = AbortSignal.any([io.signal, stop.signal]);
     const release = await slots();
     try {
@@ -49,6 +53,7 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
     } finally {
       release();
       running.delete(callId);
+      over.resolve();
     }
   }
 
@@ -64,8 +69,9 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
       return house.ok ? await house.value.house.podman.sweep(parts.owner) : house;
     },
     async killAll() {
-      for (const stop of running.values()) stop.abort();
-      await Promise.resolve();
+      const all = [...running.values()];
+      for (const { stop } of all) stop.abort();
+      await Promise.all(all.map(({ over }) => over));
     },
   };
 }
