@@ -41,7 +41,7 @@ import { decide, type Ruling, takePlan } from "./decision.ts";
 import { type Effect, execute, type Executors } from "./executors.ts";
 import type { Grants } from "./grant_files.ts";
 import type { LimitDefaults, Plan } from "./plan.ts";
-import { type Reason, REASONS } from "./reasons.ts";
+import { REASONS } from "./reasons.ts";
 import type { StopSwitch } from "./stop_switch.ts";
 import type { Sessions } from "./taint.ts";
 import type { Watch } from "./watch.ts";
@@ -143,7 +143,7 @@ export class Calls {
     if (live.approval !== null && live.leader === null) {
       return this.#desk().withdraw(live.approval.approval, "caller");
     }
-    const ended = this.#deny(live, "withdrawn");
+    const ended = this.#refuse(live, refusal("withdrawn"));
     return ended.ok ? ok(null) : ended;
   }
 
@@ -157,10 +157,8 @@ export class Calls {
         this.#desk().withdraw(live.approval.approval, "broker");
       }
     }
-    for (const live of all) {
-      if (live.state !== "running" && this.#live.has(live.request.call)) {
-        this.#deny(live, "stopped");
-      }
+    for (const live of all.filter((one) => one.state !== "running")) {
+      this.#surely(live, () => this.#refuse(live, refusal("stopped")));
     }
     return all.length;
   }
@@ -194,13 +192,10 @@ export class Calls {
     if (approval.state === "approved") {
       live.approvedHash = approval.plan_hash;
       live.state = "queued";
-      const stepped = this.#step(live);
-      if (!stepped.ok) {
-        this.#ports.log(`call ${live.request.call}: ${stepped.code}: ${stepped.detail}`);
-      }
-      return;
+      return this.#surely(live, () => this.#step(live));
     }
-    this.#deny(live, this.#ports.stop.isStopped() ? "stopped" : CLOSED[approval.state]);
+    const reason = this.#ports.stop.isStopped() ? "stopped" : CLOSED[approval.state];
+    this.#surely(live, () => this.#refuse(live, refusal(reason)));
   }
 
   running(): number {
@@ -226,11 +221,10 @@ export class Calls {
 
   /** Rules on a call as things stand now, and does what follows. Every road to an effect is here. */
   #step(live: Live): Result<Answer> {
-    const { audit, stop } = this.#ports;
     const examined = examine(this.#ports, live.request);
     if ("outcome" in examined) {
-      const said = audit.append(decisionRecord(live.request, null, null, examined.code));
-      return said.ok ? this.#refuse(live, examined) : said;
+      const record = decisionRecord(live.request, null, null, examined.code);
+      return this.#recorded(record, () => this.#refuse(live, examined));
     }
     const ruling = decide({
       ...examined,
@@ -238,13 +232,15 @@ export class Calls {
       set: this.#ports.grants.current().set,
       job: examined.session.job,
       nowUnixMs: this.#ports.clock.nowUnixMs(),
-      isStopped: stop.isStopped(),
+      isStopped: this.#ports.stop.isStopped(),
       used: this.#ports.use.of(live.request),
       defaults: this.#ports.defaults,
     }, live.approvedHash);
     switch (ruling.ruling) {
-      case "deny":
-        return this.#denied(live, examined, ruling);
+      case "deny": {
+        const record = decisionRecord(live.request, examined, ruling, ruling.code);
+        return this.#recorded(record, () => this.#refuse(live, refusal(ruling.code)));
+      }
       case "ask":
         return this.#ask(live, examined, ruling);
       case "allow":
@@ -254,14 +250,9 @@ export class Calls {
     }
   }
 
-  #denied(
-    live: Live,
-    examined: Examined,
-    ruling: Extract<Ruling, { ruling: "deny" }>,
-  ): Result<Answer> {
-    const record = decisionRecord(live.request, examined, ruling, ruling.code);
+  #recorded(record: NewAuditRecord, next: () => Result<Answer>): Result<Answer> {
     const said = this.#ports.audit.append(record);
-    return said.ok ? this.#refuse(live, refusal(ruling.code)) : said;
+    return said.ok ? next() : said;
   }
 
   #ask(live: Live, examined: Examined, ruling: Extract<Ruling, { ruling: "ask" }>): Result<Answer> {
@@ -296,14 +287,12 @@ export class Calls {
   ): Result<Answer> {
     const record = decisionRecord(live.request, examined, ruling, null);
     if (ruling.plan.where === "caller") {
-      const said = this.#ports.audit.append(record);
-      return said.ok ? ok({ is: "run_local" }) : said;
+      return this.#recorded(record, () => ok({ is: "run_local" }));
     }
     const problem = examined.paths.find((path) => path.problem !== null)?.problem ?? null;
     if (problem !== null) {
-      const said = this.#ports.audit.append({ ...record, code: "path-unusable" });
       const why = { outcome: "failed", code: "path-unusable", message: problem } as const;
-      return said.ok ? this.#refuse(live, why) : said;
+      return this.#recorded({ ...record, code: why.code }, () => this.#refuse(live, why));
     }
     if (ruling.plan.where === "container" && !this.#hasRoom(ruling.plan)) {
       live.state = "queued";
@@ -391,8 +380,14 @@ export class Calls {
     return recordResult(this.#ports.audit, this.#ports.sessions, result);
   }
 
-  #deny(live: Live, reason: Reason): Result<Answer> {
-    return this.#refuse(live, refusal(reason));
+  /** Does what a call that waits has come to; what a full disk prevents is tried again later. */
+  #surely(live: Live, act: () => Result<Answer>): void {
+    const isOver = live.state === "running" || !this.#live.has(live.request.call);
+    if (this.#isClosing || isOver) return;
+    const acted = act();
+    if (acted.ok) return;
+    this.#ports.log(`call ${live.request.call} waits: ${acted.code}: ${acted.detail}`);
+    this.#ports.clock.sleep(RETRY_MS).then(() => this.#surely(live, act));
   }
 
   /** Ends a call that never began. */
@@ -433,10 +428,7 @@ export class Calls {
     if (this.#isClosing) return;
     for (const live of [...this.#live.values()]) {
       if (live.state !== "queued") continue;
-      const stepped = this.#step(live);
-      if (!stepped.ok) {
-        this.#ports.log(`call ${live.request.call}: ${stepped.code}: ${stepped.detail}`);
-      }
+      this.#surely(live, () => this.#step(live));
     }
     if (this.isIdle()) this.#ports.audit.rotateIfDue();
   }

@@ -1,6 +1,7 @@
 // Guards the one path from a request to an effect: nothing runs without a decision, nothing twice,
 // nothing after a stop, and the outcome of a call outlives the one who ran it.
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
+import { DiskError } from "../../shared/disk/disk.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { err, ok as good } from "../../shared/results/result.ts";
 import { settled } from "../../tests/doubles/manual_clock.ts";
@@ -425,3 +426,25 @@ function filesBelow(test: TestHouse, folder: string): string[] {
     return [new TextDecoder().decode(bytes)];
   });
 }
+
+Deno.test("onClosed() an answer that a full disk could not record takes effect once there is room", () =>
+  withHouse({ grants: { "list.toml": grantToml("list_dir", "ask") } }, async (house, test) => {
+    const yes = await ask(house, "list_dir", JSON.stringify({ path: ROOT }));
+    const no = await ask(house, "list_dir", JSON.stringify({ path: ROOT }));
+    const askedFor = (call: string) =>
+      house.approvals.list("pending").find((one) => one.plan.call === call)?.code ?? "none";
+    const codes = [askedFor(yes.call), askedFor(no.call)] as const;
+    const open = test.disk.open;
+    test.disk.open = (path, mode) => {
+      if (path.includes("/audit/head")) throw new DiskError("no_space", "Injected: full");
+      return open(path, mode);
+    };
+    ok(!house.approvals.answer(codes[0], "approve", "owner", null).ok);
+    ok(!house.approvals.answer(codes[1], "deny", "owner", null).ok);
+    deepStrictEqual(test.fake.runs, [], "an effect began without a record of it");
+    test.disk.open = open;
+    for (let i = 0; i < 4; i++) await test.clock.advance(2_000);
+    strictEqual(ended(yes.now()).outcome, "done");
+    strictEqual(ended(no.now()).code, "denied_by_owner");
+    strictEqual(test.fake.runs.length, 1);
+  }));
