@@ -1,5 +1,7 @@
 // Puts a built image into Podman's store as the user who runs this, under the same configuration that
-// brokerd uses, and copies nothing else. Loading what is there already does nothing.
+// brokerd uses, and drops the oldest of its images. Loading what is there already does nothing.
+import { z } from "zod";
+import { parseJson } from "../../shared/wire/codec.ts";
 import { IMAGE_REPOSITORY } from "../../shared/tool/image_files.ts";
 import {
   INTERRUPTED,
@@ -7,6 +9,9 @@ import {
   podmanFiles,
   REPAIR,
 } from "../../shared/podman/podman_env.ts";
+
+/** The image in use, and some before it for a house that has not been restarted yet. */
+const KEPT_IMAGES = 4;
 
 export interface LoadPlan {
   readonly image: string;
@@ -40,7 +45,28 @@ export async function loadImage(plan: LoadPlan): Promise<"loaded" | "present"> {
   if (found.code !== 0) {
     throw new Error(`Podman stored the image under another digest than ${plan.digest}`);
   }
+  await dropOld(plan);
   return "loaded";
+}
+
+const StoredImages = z.array(z.object({
+  id: z.string(),
+  "names-history": z.array(z.string()).optional(),
+}));
+
+/**
+ * Drops all but the newest images of the house, each of which takes 300 MB with its copies. The store
+ * lists images in the order in which they came; one that a container uses stays.
+ */
+async function dropOld(plan: LoadPlan): Promise<void> {
+  const list = await Deno.readTextFile(`${plan.store}/storage/overlay-images/images.json`);
+  const value = parseJson(list);
+  const images = StoredImages.safeParse(value.ok ? value.value : null);
+  if (!images.success) return;
+  const ours = images.data.filter((image) =>
+    image["names-history"]?.some((name) => name.startsWith(`${IMAGE_REPOSITORY}:`))
+  );
+  for (const { id } of ours.slice(0, -KEPT_IMAGES)) await podman(plan, ["rmi", id]);
 }
 
 async function podman(plan: LoadPlan, args: readonly string[]) {
