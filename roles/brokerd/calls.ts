@@ -319,6 +319,7 @@ export class Calls {
     const { session, turn, call, tool } = live.request;
     const { where, image } = plan;
     const approval = live.approval?.approval ?? null;
+    const wasWaiting = this.#live.has(call);
     live.state = "running";
     live.plan = plan;
     this.#live.set(call, live);
@@ -334,8 +335,10 @@ export class Calls {
       approval,
     });
     if (!said.ok) {
-      // Nothing has begun: the caller hears why, and may ask again.
-      this.#live.delete(call);
+      // Nothing has begun. A new request hears why and may be made again; one that waits goes on waiting.
+      live.state = "queued";
+      live.plan = null;
+      if (!wasWaiting) this.#live.delete(call);
       return said;
     }
     use.count(live.request);
