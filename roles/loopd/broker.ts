@@ -5,7 +5,7 @@
 // 3. While brokerd is away a call waits; when it stays away, whether the call ran is not known,
 //    unless it was never sent.
 import type { Clock } from "../../shared/clock/clock.ts";
-import type { CallId, SessionId, TurnId } from "../../shared/ids/ids.ts";
+import type { CallId, SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { readCatalog } from "../../shared/tool/catalog.ts";
@@ -27,18 +27,15 @@ import {
 } from "../../shared/wire/loop_broker.ts";
 import type { AuditHead } from "../../shared/wire/parts.ts";
 import type { KnownTool } from "./core_tools.ts";
+import type { SessionKind } from "./session_kind.ts";
 
 export type Response = BodyOf<typeof ToolResponse>;
-export type PendingState = BodyOf<typeof Pending>;
+type PendingState = BodyOf<typeof Pending>;
 
-export interface ToolCall {
-  readonly session: SessionId;
-  readonly turn: TurnId;
-  readonly call: CallId;
-  readonly tool: string;
-  /** JSON text. */
+/** A call as it is asked for; `args` is JSON text. */
+export type ToolCall = Omit<BodyOf<typeof TOOL_REQUEST["request"]>, "witness"> & {
   readonly args: string;
-}
+};
 
 export type CallEnd =
   | { readonly is: "answered"; readonly response: Response; readonly output: Uint8Array }
@@ -46,30 +43,6 @@ export type CallEnd =
   | { readonly is: "refused"; readonly err: Err }
   | { readonly is: "lost"; readonly wasSent: boolean; readonly err: Err }
   | { readonly is: "cancelled" };
-
-export interface Opened {
-  readonly label: Label;
-  readonly catalogs: readonly string[];
-}
-
-export interface Broker {
-  open(session: SessionId, kind: "main" | "chat" | "job" | "run"): Promise<Result<Opened>>;
-  raise(session: SessionId, label: Label, why: string): Promise<Result<Label>>;
-  /** The tools of these catalogues; null when one cannot be had. */
-  tools(catalogs: readonly string[]): Promise<KnownTool[] | null>;
-  run(
-    tool: ToolCall,
-    signal: AbortSignal,
-    onState: (state: Pick<PendingState, "state" | "approval">) => void,
-  ): Promise<CallEnd>;
-  /** Withdraws a call and gives its result if it has one by then. */
-  cancel(tool: ToolCall): Promise<CallEnd>;
-  ack(session: SessionId, id: CallId): Promise<void>;
-  /** Why brokerd cannot be reached now, or null. */
-  problem(): Err | null;
-  /** Watches until the signal aborts. */
-  watch(signal: AbortSignal): Promise<void>;
-}
 
 export interface BrokerOptions {
   readonly path: string;
@@ -91,34 +64,42 @@ type State = {
   problem: Err | null;
 };
 
-export function makeBroker(options: BrokerOptions): Broker {
+export type Broker = ReturnType<typeof makeBroker>;
+
+export function makeBroker(options: BrokerOptions) {
   const state: State = { waiters: new Map(), catalogs: new Map(), witness: null, problem: null };
   const { path } = options;
   return {
-    async open(session, kind) {
+    /** The session's label and the digests of the catalogues in force. */
+    async open(session: SessionId, kind: SessionKind) {
       const body = { session, kind, job: null, workspace: null };
       const reply = await call(path, SESSION_OPEN, body);
       return reply.ok ? ok(reply.value.body) : reply;
     },
-    async raise(session, label, why) {
+    async raise(session: SessionId, label: Label, why: string): Promise<Result<Label>> {
       const reply = await call(path, SESSION_RAISE, { session, label, why });
       return reply.ok ? ok(reply.value.body.label) : reply;
     },
-    tools: (catalogs) => fetchTools(options, state, catalogs),
-    run: (tool, signal, onState) => run(options, state, tool, signal, onState),
-    async cancel(tool) {
+    /** The tools of these catalogues; null when one cannot be had. */
+    tools: (catalogs: readonly string[]) => fetchTools(options, state, catalogs),
+    run: (tool: ToolCall, signal: AbortSignal, onState: Waiter["onState"]) =>
+      run(options, state, tool, signal, onState),
+    /** Withdraws a call and gives its result if it has one by then. */
+    async cancel(tool: ToolCall): Promise<CallEnd> {
       const { session, call: id } = tool;
       const withdrawn = await call(path, CALL_CANCEL, { session, call: id });
       if (!withdrawn.ok) options.log(`cancel ${id}: ${withdrawn.code}: ${withdrawn.detail}`);
       const fetched = await ask(options, state, tool, "fetch");
       return fetched.ok && fetched.value.is === "answered" ? fetched.value : { is: "cancelled" };
     },
-    async ack(session, id) {
+    async ack(session: SessionId, id: CallId): Promise<void> {
       const reply = await call(path, RESULT_ACK, { session, call: id });
       if (!reply.ok) options.log(`acknowledge ${id}: ${reply.code}: ${reply.detail}`);
     },
+    /** Why brokerd cannot be reached now, or null. */
     problem: () => state.problem,
-    watch: (signal) => watch(options, state, signal),
+    /** Watches until the signal aborts. */
+    watch: (signal: AbortSignal) => watch(options, state, signal),
   };
 }
 
@@ -156,16 +137,12 @@ async function ask(
 ): Promise<Result<Asked>> {
   const pieces: Uint8Array[] = [];
   const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
-  const { session, turn, call: id } = tool;
-  const more = { onChunk, ...(signal === undefined ? {} : { signal }) };
+  const { args, ...asked } = tool;
+  const { session, call: id } = asked;
+  const more = { onChunk, upload: encodeUtf8(args), ...(signal === undefined ? {} : { signal }) };
   const reply = how === "fetch"
     ? await call(options.path, RESULT_FETCH, { session, call: id }, more)
-    : await call(
-      options.path,
-      TOOL_REQUEST,
-      { session, turn, call: id, tool: tool.tool, witness: state.witness },
-      { ...more, upload: encodeUtf8(tool.args) },
-    );
+    : await call(options.path, TOOL_REQUEST, { ...asked, witness: state.witness }, more);
   if (!reply.ok) return reply;
   if (reply.value.kind === "pending") return ok({ is: "pending", state: reply.value.body });
   const response = reply.value.body;

@@ -53,18 +53,6 @@ export type Piece =
   | { readonly is: "thinking" | "answer"; readonly text: string }
   | { readonly is: "call" };
 
-export interface Completion {
-  /** Takes one event's data. Fails with `model-stream-broken`. */
-  take(data: string): Result<Piece[]>;
-  /** The answer, once it is complete. */
-  answer(): Result<Answer>;
-  id(): string | null;
-  /** Thinking tokens so far, as near as the stream tells. */
-  thinkingTokens(): number;
-  /** The text so far, for the log of a failure. */
-  partial(): string;
-}
-
 const FINISHES: readonly string[] = ["stop", "length", "tool_calls"];
 
 function isFinish(text: string): text is Finish {
@@ -82,7 +70,9 @@ type Building = {
   thinking: number;
 };
 
-export function completion(): Completion {
+export type Completion = ReturnType<typeof completion>;
+
+export function completion() {
   const state: Building = {
     id: null,
     content: "",
@@ -94,10 +84,14 @@ export function completion(): Completion {
     thinking: 0,
   };
   return {
-    take: (data) => take(state, data),
+    /** Takes one event's data. Fails with `model-stream-broken`. */
+    take: (data: string) => take(state, data),
+    /** The answer, once it is complete. */
     answer: () => answerOf(state),
     id: () => state.id,
+    /** Thinking tokens so far, as near as the stream tells. */
     thinkingTokens: () => state.thinking,
+    /** The text so far, for the log of a failure. */
     partial: () => state.reasoning + state.content,
   };
 }

@@ -15,19 +15,6 @@ type StateBody = Said<typeof TurnState>["body"];
 const MAX_QUEUED = 2_000;
 const MAX_DELTA_UNITS = 4_000;
 
-export interface Hub {
-  state(
-    session: SessionId,
-    turn: TurnId,
-    state: StateBody["state"],
-    more?: Partial<Pick<StateBody, "place" | "percent" | "tool" | "call" | "approval">>,
-  ): void;
-  delta(session: SessionId, turn: TurnId, channel: "thinking" | "answer", text: string): void;
-  item(entry: OutboxEntry): void;
-  /** Events from now on; ends when the signal aborts or the watcher falls behind. */
-  watch(signal: AbortSignal): AsyncGenerator<HubEvent, "gone" | "too slow">;
-}
-
 /** An outbox entry as it is told of; its text is fetched by number. */
 export function outboxItem(entry: OutboxEntry): Said<typeof OutboxItem> {
   const { n, session, turn, message_id, is, code, label, created_unix_ms, text } = entry;
@@ -38,7 +25,9 @@ export function outboxItem(entry: OutboxEntry): Said<typeof OutboxItem> {
 
 type Watcher = { queue: HubEvent[]; isBehind: boolean; wake(): void };
 
-export function makeHub(): Hub {
+export type Hub = ReturnType<typeof makeHub>;
+
+export function makeHub() {
   const watchers = new Set<Watcher>();
   const tell = (event: HubEvent) => {
     for (const watcher of watchers) {
@@ -48,18 +37,24 @@ export function makeHub(): Hub {
     }
   };
   return {
-    state(session, turn, state, more = {}) {
+    state(
+      session: SessionId,
+      turn: TurnId,
+      state: StateBody["state"],
+      more: Partial<Omit<StateBody, "session" | "turn" | "state">> = {},
+    ): void {
       const none = { place: null, percent: null, tool: null, call: null, approval: null };
       tell({ kind: "turn_state", body: { session, turn, state, ...none, ...more } });
     },
-    delta(session, turn, channel, text) {
+    delta(session: SessionId, turn: TurnId, channel: "thinking" | "answer", text: string): void {
       for (let at = 0; at < text.length; at += MAX_DELTA_UNITS) {
         const piece = text.slice(at, at + MAX_DELTA_UNITS);
         tell({ kind: "turn_delta", body: { session, turn, channel, text: piece.toWellFormed() } });
       }
     },
-    item: (entry) => tell(outboxItem(entry)),
-    watch: (signal) => watchEvents(watchers, signal),
+    item: (entry: OutboxEntry) => tell(outboxItem(entry)),
+    /** Events from now on; ends when the signal aborts or the watcher falls behind. */
+    watch: (signal: AbortSignal) => watchEvents(watchers, signal),
   };
 }
 

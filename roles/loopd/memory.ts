@@ -6,22 +6,15 @@ import { decodeUtf8 } from "../../shared/wire/codec.ts";
 import { call } from "../../shared/wire/dial.ts";
 import { MEMORY_BLOCK, SESSION_UPDATED } from "../../shared/wire/memory.ts";
 
-export interface MemoryBlock {
-  readonly text: string;
-  /** Entries that were left out, one line each, for the owner. */
-  readonly omitted: readonly string[];
-}
+/** `omitted`: entries that were left out, one line each, for the owner. */
+type MemoryBlock = { readonly text: string; readonly omitted: readonly string[] };
 
-export interface Memory {
-  /** Fails with `memory-unavailable` alone. */
-  block(): Promise<Result<MemoryBlock>>;
-  /** Best effort; memoryd catches up when it starts. */
-  updated(session: SessionId): Promise<void>;
-}
+export type Memory = ReturnType<typeof makeMemory>;
 
-export function makeMemory(path: string, log: (line: string) => void): Memory {
+export function makeMemory(path: string, log: (line: string) => void) {
   return {
-    async block() {
+    /** Fails with `memory-unavailable` alone. */
+    async block(): Promise<Result<MemoryBlock>> {
       const pieces: Uint8Array[] = [];
       const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
       const reply = await call(path, MEMORY_BLOCK, {}, { onChunk });
@@ -34,7 +27,8 @@ export function makeMemory(path: string, log: (line: string) => void): Memory {
       const omitted = reply.value.body.omitted.map((one) => `${one.file}: ${one.reason}`);
       return ok({ text: text.value, omitted });
     },
-    async updated(session) {
+    /** Best effort; memoryd catches up when it starts. */
+    async updated(session: SessionId): Promise<void> {
       const reply = await call(path, SESSION_UPDATED, { session });
       if (!reply.ok) log(`memoryd was not told of ${session}: ${reply.code}: ${reply.detail}`);
     },

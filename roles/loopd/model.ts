@@ -36,14 +36,9 @@ export interface AskOptions {
   readonly onRetry: (failure: Err, partial: string) => void;
 }
 
-export interface Asked {
-  readonly answer: Answer;
-  readonly thinkingTokens: number;
-}
-
 export interface Model {
   /** Asks, again when that can help, and gives the whole answer. Resolves only when the slot is free. */
-  ask(body: Uint8Array<ArrayBuffer>, options: AskOptions): Promise<Result<Asked>>;
+  ask(body: Uint8Array<ArrayBuffer>, options: AskOptions): Promise<Result<Answer>>;
   /** A small JSON answer; null for any status but 200. Fails with `model-unreachable` or `model-silent`. */
   look(path: string, body?: unknown): Promise<Result<unknown>>;
 }
@@ -83,7 +78,7 @@ async function askWithRetries(
   options: ModelOptions,
   body: Uint8Array<ArrayBuffer>,
   ask: AskOptions,
-): Promise<Result<Asked>> {
+): Promise<Result<Answer>> {
   for (let tries = 0;; tries++) {
     const attempt = await askOnce(options, body, ask);
     if (!("err" in attempt)) return ok(attempt);
@@ -131,7 +126,7 @@ async function askOnce(
   options: ModelOptions,
   body: Uint8Array<ArrayBuffer>,
   ask: AskOptions,
-): Promise<Asked | Failure & { readonly partial: string }> {
+): Promise<Answer | Failure & { readonly partial: string }> {
   const drop = new AbortController();
   const abort = () => drop.abort();
   ask.signal.addEventListener("abort", abort);
@@ -184,8 +179,7 @@ async function askOnce(
     return { ...judgeStatus(seen.status, decodeLossy(joinBytes(seen.body))), partial };
   }
   const answer = sent.ok ? made.answer() : sent;
-  if (!answer.ok) return { err: answer, retry: "once", partial };
-  return { answer: answer.value, thinkingTokens: made.thinkingTokens() };
+  return answer.ok ? answer.value : { err: answer, retry: "once", partial };
 }
 
 /** Passes the pieces of every event on; gives the first thing that is wrong with the stream. */

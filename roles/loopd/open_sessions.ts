@@ -8,26 +8,24 @@ import { durable, type Ports } from "./ports.ts";
 /** So many idle sessions keep their mark, as the next message most likely comes to one of them. */
 const IDLE_MARKS = 32;
 
-export interface OpenSessions {
-  /** The sessions marked now. */
-  list(): SessionId[];
-  /** Marks a session durably; a marked one costs nothing. */
-  mark(session: SessionId): Result<null>;
-  /** Takes marks off idle sessions when there are many; failures only cost a look at the next start. */
-  sweep(isBusy: (session: SessionId) => boolean): void;
-}
+export type OpenSessions = ReturnType<typeof marksOf>;
 
 export function openSessionMarks(ports: Ports, folder: string): Result<OpenSessions> {
   const made = makeFolders(ports.disk, folder);
   const entries = made.ok ? attempt(() => ports.disk.list(folder)) : made;
   if (!entries.ok) return durable(ports, entries);
-  const marked = new Set(entries.value.flatMap((entry) => {
+  const ids = entries.value.flatMap((entry) => {
     const id = SessionId.safeParse(entry.name);
     return id.success ? [id.data] : [];
-  }));
-  return ok({
+  });
+  return ok(marksOf(ports, folder, new Set(ids)));
+}
+
+function marksOf(ports: Ports, folder: string, marked: Set<SessionId>) {
+  return {
     list: () => [...marked],
-    mark(session) {
+    /** Marks a session durably; a marked one costs nothing. */
+    mark(session: SessionId): Result<null> {
       if (marked.has(session)) return ok(null);
       const empty = new Uint8Array();
       const done = createIdempotent(ports.disk, `${folder}/${session}`, empty);
@@ -35,7 +33,8 @@ export function openSessionMarks(ports: Ports, folder: string): Result<OpenSessi
       marked.add(session);
       return ok(null);
     },
-    sweep(isBusy) {
+    /** Takes marks off idle sessions when there are many; a failure costs a look at the next start. */
+    sweep(isBusy: (session: SessionId) => boolean): void {
       for (const session of marked) {
         if (marked.size <= IDLE_MARKS) return;
         if (isBusy(session)) continue;
@@ -44,5 +43,5 @@ export function openSessionMarks(ports: Ports, folder: string): Result<OpenSessi
         marked.delete(session);
       }
     },
-  });
+  };
 }

@@ -48,21 +48,7 @@ const Line = z.discriminatedUnion("kind", [
   }),
 ]);
 
-export interface Outbox {
-  /** Makes an item durable and tells the listeners. A text over 1 MiB is cut, and says so. */
-  put(entry: Omit<OutboxEntry, "kind" | "n" | "created_unix_ms">): Result<OutboxEntry>;
-  /** Unacknowledged items above `after`, oldest first. */
-  after(n: number): OutboxEntry[];
-  /** An item that is not acknowledged yet. */
-  get(n: number): OutboxEntry | undefined;
-  /** Forgets an item; one that is unknown or already acknowledged is a success. */
-  ack(n: number): Result<null>;
-  /** Whether this turn put an item since the last compaction, acknowledged or not. */
-  hasFor(turn: TurnId): boolean;
-  pending(): number;
-  onItem(listener: (entry: OutboxEntry) => void): void;
-  close(): void;
-}
+export type Outbox = ReturnType<typeof outboxOf>;
 
 type State = { items: Map<number, OutboxEntry>; turns: Set<TurnId>; next: number };
 
@@ -130,7 +116,7 @@ function take(state: State, line: z.output<typeof Line>): void {
   }
 }
 
-function outboxOf(ports: Ports, appender: Appender, state: State): Outbox {
+function outboxOf(ports: Ports, appender: Appender, state: State) {
   const listeners: ((entry: OutboxEntry) => void)[] = [];
   const write = (line: z.output<typeof Line>): Result<null> => {
     const written = durable(ports, appender.append(encodeUtf8(canonicalText(line) + "\n")));
@@ -139,7 +125,8 @@ function outboxOf(ports: Ports, appender: Appender, state: State): Outbox {
     return ok(null);
   };
   return {
-    put(entry) {
+    /** Makes an item durable and tells the listeners. A text over 1 MiB is cut, and says so. */
+    put(entry: Omit<OutboxEntry, "kind" | "n" | "created_unix_ms">): Result<OutboxEntry> {
       const item: OutboxEntry = {
         kind: "item",
         n: state.next,
@@ -152,12 +139,16 @@ function outboxOf(ports: Ports, appender: Appender, state: State): Outbox {
       for (const listener of listeners) listener(item);
       return ok(item);
     },
-    after: (n) => [...state.items.values()].filter((item) => item.n > n),
-    get: (n) => state.items.get(n),
-    ack: (n) => state.items.has(n) ? write({ kind: "ack", n }) : ok(null),
-    hasFor: (turn) => state.turns.has(turn),
+    /** Unacknowledged items above `n`, oldest first. */
+    after: (n: number) => [...state.items.values()].filter((item) => item.n > n),
+    /** An item that is not acknowledged yet. */
+    get: (n: number) => state.items.get(n),
+    /** Forgets an item; one that is unknown or already acknowledged is a success. */
+    ack: (n: number) => state.items.has(n) ? write({ kind: "ack", n }) : ok(null),
+    /** Whether this turn has put an item, acknowledged or not. */
+    hasFor: (turn: TurnId) => state.turns.has(turn),
     pending: () => state.items.size,
-    onItem: (listener) => void listeners.push(listener),
+    onItem: (listener: (entry: OutboxEntry) => void) => void listeners.push(listener),
     close: () => appender.close(),
   };
 }

@@ -11,7 +11,7 @@ import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { Baseline } from "../../shared/session_log/records.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import type { Answer } from "./completion.ts";
-import type { Asked, Model } from "./model.ts";
+import type { Model } from "./model.ts";
 import { type ModelFacts, modelFacts, modelState } from "./model_facts.ts";
 import { bodyOf, type Target } from "./request.ts";
 import type { Slots } from "./slots.ts";
@@ -22,17 +22,6 @@ const AGAIN_MS = 60_000;
 const BOOT_POLL_MS = 2_000;
 
 export type Check = { readonly check: string; readonly state: string };
-
-export interface SelfTest {
-  /** Holds when the test has passed; runs it when it has not, on the slot that the caller holds. */
-  ready(slot: number): Promise<Result<null>>;
-  /** Runs it as soon as the model is there, unless it is not loaded: then the first turn does. */
-  atBoot(slots: Slots): Promise<void>;
-  /** Why no turn may start now, or null. */
-  refusal(): Err | null;
-  report(): readonly Check[];
-  facts(): ModelFacts | null;
-}
 
 export interface SelfTestOptions {
   readonly model: Model;
@@ -55,7 +44,9 @@ type State = {
 
 const CHECKS = ["settings", "tool-round-trip", "cache-reuse", "end-of-thinking"] as const;
 
-export function makeSelfTest(options: SelfTestOptions): SelfTest {
+export type SelfTest = ReturnType<typeof makeSelfTest>;
+
+export function makeSelfTest(options: SelfTestOptions) {
   const state: State = {
     verdict: "open",
     checks: CHECKS.map((check) => ({ check, state: "not-yet-run" })),
@@ -75,11 +66,14 @@ export function makeSelfTest(options: SelfTestOptions): SelfTest {
     return await state.running;
   };
   return {
+    /** Holds when the test has passed; runs it when it has not, on the slot that the caller holds. */
     ready,
+    /** Why no turn may start now, or null. */
     refusal,
     report: () => state.checks,
     facts: () => state.facts,
-    async atBoot(slots) {
+    /** Runs it as soon as the model is there, unless it is not loaded: then the first turn does. */
+    async atBoot(slots: Slots): Promise<void> {
       const { signal } = options;
       const { main } = options.config.inference.slots;
       while (!signal.aborted && state.verdict === "open") {
@@ -159,7 +153,7 @@ async function trials(
     ask(options, baseline, messages, target, thinkingLeft);
   const called = await put(first, options.config.inference.thinking_tokens);
   if (!called.ok) return called;
-  const { answer } = called.value;
+  const answer = called.value;
   const trip = roundTrip(answer, declaredTools(baseline.tools).map((tool) => tool.name));
   checks.push({ check: "tool-round-trip", state: trip });
   if (trip !== "ok") {
@@ -169,7 +163,7 @@ async function trials(
   }
   const second = await put([...first, ...exchangeOf(answer)], 1_000_000);
   if (!second.ok) return second;
-  checks.push({ check: "cache-reuse", state: reuse(answer, second.value.answer) });
+  checks.push({ check: "cache-reuse", state: reuse(answer, second.value) });
   checks.push({
     check: "end-of-thinking",
     state: await endOfThinking(answer, () => put(first, 1)),
@@ -189,7 +183,7 @@ async function ask(
   messages: readonly string[],
   target: Target,
   thinkingLeft: number,
-): Promise<Result<Asked>> {
+): Promise<Result<Answer>> {
   const body = bodyOf(baseline, messages, target);
   const quiet = { onPiece: () => {}, onRetry: () => {}, signal: options.signal };
   return await options.model.ask(body.bytes, { slot: target.slot, thinkingLeft, ...quiet });

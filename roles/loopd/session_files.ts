@@ -27,19 +27,7 @@ import { durable, type Ports } from "./ports.ts";
 
 const MAX_BASELINE_BYTES = 4_194_304;
 
-export interface SessionFile {
-  readonly id: SessionId;
-  readonly baseline: Baseline;
-  /** Every record of the epoch, in order; grows with `append`. */
-  readonly records: readonly SessionRecord[];
-  /** The session's label by its own log. */
-  label(): Label;
-  /** Durable when it succeeds. */
-  append(record: SessionRecord): Result<null>;
-  /** Keeps exact bytes; returns their name. */
-  archive(bytes: Uint8Array): Result<string>;
-  close(): void;
-}
+export type SessionFile = ReturnType<typeof sessionFile>;
 
 /** Where the files of an epoch lie. */
 export function epochFiles(folder: string, epoch: number) {
@@ -96,29 +84,30 @@ export function openSession(ports: Ports, folder: string): Result<SessionFile> {
       protocol: 1,
       nonce: toBase64(ports.random.bytes(16)),
     },
-    repair: (finding) => repairNotice(finding, nowUnixMs),
+    repair: (finding) => ({
+      kind: "notice",
+      time_unix_ms: nowUnixMs,
+      turn: null,
+      code: "session-repaired",
+      text: repairText(finding),
+    }),
   });
   if (!opened.ok) return durable(ports, damaged(opened));
-  const { chain } = opened.value;
+  const { chain, finding } = opened.value;
   const records = readRecords(ports.disk, files.log);
   if (!records.ok) {
     chain.close();
     return records;
   }
-  return ok(sessionFile(ports, folder, baseline.value, records.value, chain));
+  const repair = finding.cutBytes > 0 ? repairText(finding) : null;
+  return ok(sessionFile(ports, folder, baseline.value, records.value, chain, repair));
 }
 
-function repairNotice(finding: OpenFinding, nowUnixMs: number) {
+function repairText(finding: OpenFinding): string {
   const cut = finding.cutBytes === 0
     ? ""
     : `; ${finding.cutBytes} unfinished bytes (SHA-256 ${finding.cutSha256}) were cut`;
-  return {
-    kind: "notice",
-    time_unix_ms: nowUnixMs,
-    turn: null,
-    code: "session-repaired",
-    text: `${finding.extraRecords} records beyond the acknowledged end were taken over${cut}`,
-  };
+  return `${finding.extraRecords} records beyond the acknowledged end were taken over${cut}`;
 }
 
 function damaged(failure: Err): Err {
@@ -173,21 +162,29 @@ function sessionFile(
   baseline: Baseline,
   records: SessionRecord[],
   chain: Chain,
-): SessionFile {
+  repair: string | null,
+) {
+  const readable: readonly SessionRecord[] = records;
   let label = labelOf(baseline, records);
   return {
     id: baseline.session,
     baseline,
-    records,
+    /** What was cut when the session was opened, or null. */
+    repair,
+    /** Every record of the epoch, in order; grows with `append`. */
+    records: readable,
+    /** The session's label by its own log. */
     label: () => label,
-    append(record) {
+    /** Durable when it succeeds. */
+    append(record: SessionRecord): Result<null> {
       const written = durable(ports, chain.append(record));
       if (!written.ok) return written;
       records.push(record);
       label = labelOf({ ...baseline, label }, [record]);
       return ok(null);
     },
-    archive: (bytes) => durable(ports, archive(ports.disk, folder, bytes)),
+    /** Keeps exact bytes; returns their name. */
+    archive: (bytes: Uint8Array) => durable(ports, archive(ports.disk, folder, bytes)),
     close: () => chain.close(),
   };
 }

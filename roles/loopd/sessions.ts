@@ -7,6 +7,7 @@
 import type { MessageId, SessionId } from "../../shared/ids/ids.ts";
 import { TurnId, ulid } from "../../shared/ids/ids.ts";
 import { type Label, SESSION_START } from "../../shared/labels/label.ts";
+import type { ErrorCode } from "../../shared/results/codes.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { Baseline } from "../../shared/session_log/records.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -33,22 +34,9 @@ export interface Message {
   readonly label: Label | null;
 }
 
-export interface Sessions {
-  /** Fails with `queue-full`, `self-test-failed`, `memory-unavailable`, `session-damaged`, or the disk's codes. */
-  submit(
-    message: Message,
-  ): Promise<Result<{ readonly turn: TurnId; readonly isDuplicate: boolean }>>;
-  /** Cancels the turn that is running or next; null when there is none. */
-  cancel(session: SessionId): TurnId | null;
-  /** Takes up the unfinished turns of the marked sessions. */
-  recover(): Promise<void>;
-  counts(): { readonly running: number; readonly waiting: number };
-  isBusy(session: SessionId): boolean;
-  /** What went wrong with the disk last, while it is wrong. */
-  problem(): Err | null;
-  /** Stops every turn where it stands and closes the files. */
-  stop(): Promise<void>;
-}
+export type Sessions = ReturnType<typeof makeSessions>;
+
+type Accepted = { readonly turn: TurnId; readonly isDuplicate: boolean };
 
 export interface SessionsOptions {
   readonly house: House;
@@ -76,7 +64,7 @@ type State = {
   omitted: string;
 };
 
-export function makeSessions(options: SessionsOptions): Sessions {
+export function makeSessions(options: SessionsOptions) {
   const state: State = {
     live: new Map(),
     order: new Map(),
@@ -86,34 +74,32 @@ export function makeSessions(options: SessionsOptions): Sessions {
     omitted: "",
   };
   const lives = () => [...state.live.values()];
-  const isBusy = (live: Live) => live.running !== null || live.queue.length > 0;
   const waiting = () => lives().reduce((sum, live) => sum + live.queue.length, 0);
   return {
-    submit(message) {
+    /** Fails with `queue-full`, `self-test-failed`, `memory-unavailable`, `session-damaged`, or the disk's codes. */
+    submit(message: Message): Promise<Result<Accepted>> {
       const refused = options.refusal();
       if (refused !== null) return Promise.resolve(refused);
       return inOrder(state, message.session, () => submit(options, state, message, waiting()));
     },
-    cancel(session) {
-      const live = state.live.get(session);
-      live?.running?.abort.abort();
-      return live?.running?.turn ?? null;
+    /** Cancels the turn that is running; null when there is none. */
+    cancel(session: SessionId): TurnId | null {
+      const running = state.live.get(session)?.running ?? null;
+      running?.abort.abort();
+      return running?.turn ?? null;
     },
-    async recover() {
+    /** Takes up the unfinished turns of the marked sessions. */
+    async recover(): Promise<void> {
       for (const session of options.marks.list()) {
         await inOrder(state, session, () => Promise.resolve(recoverOne(options, state, session)));
       }
     },
-    counts: () => ({
-      running: lives().filter((live) => live.running !== null).length,
-      waiting: waiting(),
-    }),
-    isBusy: (session) => {
-      const live = state.live.get(session);
-      return live !== undefined && isBusy(live);
-    },
+    counts: () => ({ running: lives().filter((live) => live.running).length, waiting: waiting() }),
+    isBusy: (session: SessionId) => isBusy(state.live.get(session)),
+    /** What went wrong with the disk last, while it is wrong. */
     problem: () => state.problem,
-    async stop() {
+    /** Stops every turn where it stands and closes the files. */
+    async stop(): Promise<void> {
       state.stopping.abort();
       for (const live of lives()) live.running?.abort.abort();
       await Promise.all([...state.order.values(), ...lives().map((live) => live.worker)]);
@@ -122,6 +108,10 @@ export function makeSessions(options: SessionsOptions): Sessions {
       state.live.clear();
     },
   };
+}
+
+function isBusy(live: Live | undefined): boolean {
+  return live !== undefined && (live.running !== null || live.queue.length > 0);
 }
 
 function inOrder<T>(state: State, session: SessionId, task: () => Promise<T>): Promise<T> {
@@ -139,7 +129,7 @@ async function submit(
   state: State,
   message: Message,
   waiting: number,
-): Promise<Result<{ turn: TurnId; isDuplicate: boolean }>> {
+): Promise<Result<Accepted>> {
   const { house } = options;
   const opened = await openOrCreate(options, state, message.session);
   if (!opened.ok) return opened;
@@ -156,6 +146,8 @@ async function submit(
   if (!marked.ok) return marked;
   if (message.label !== null) {
     const why = "text that the message brings in";
+    const known = await house.broker.open(message.session, sessionKind(message.session));
+    if (!known.ok) return known;
     const raised = await house.broker.raise(message.session, message.label, why);
     if (!raised.ok) return raised;
     const noted = raiseOwn({ house, session: opened.value }, raised.value, why);
@@ -189,7 +181,7 @@ async function openOrCreate(
   if (there !== undefined) return ok(there);
   const folder = `${options.root}/${session}`;
   const opened = openSession(options.house.ports, folder);
-  if (opened.ok) return ok(keep(options, state, opened.value, folder, null));
+  if (opened.ok) return ok(keep(options, state, opened.value, folder));
   if (opened.code !== "not-found") return opened;
   const block = await options.memory.block();
   if (!block.ok) return block;
@@ -200,8 +192,7 @@ async function openOrCreate(
     label: known.ok ? known.value.label : SESSION_START,
   });
   if (!made.ok) return made;
-  const catalogs = known.ok ? known.value.catalogs : null;
-  return ok(keep(options, state, made.value, folder, catalogs));
+  return ok(keep(options, state, made.value, folder));
 }
 
 /** The beginning of a session that starts now. */
@@ -222,7 +213,7 @@ export function newBaseline(
   });
 }
 
-/** Memory entries that the model does not get are the owner's to know, once as long as they are the same. */
+/** Entries that the model does not get are the owner's to know, once as long as they are the same. */
 function tellOmitted(
   options: SessionsOptions,
   state: State,
@@ -232,17 +223,20 @@ function tellOmitted(
   const lines = omitted.join("\n");
   if (lines === state.omitted) return;
   state.omitted = lines;
-  if (lines === "") return;
-  options.house.ports.log(`memory block: left out:\n${lines}`);
-  options.house.outbox.put({
-    session,
-    turn: null,
-    message_id: null,
-    is: "notice",
-    code: "memory-entry-omitted",
-    label: SESSION_START,
-    text: `These memory entries were left out of the prompt:\n${lines}`,
-  });
+  const text = `These memory entries were left out of the prompt:\n${lines}`;
+  if (lines !== "") tellOwner(options, session, "memory-entry-omitted", text);
+}
+
+/** A notice about a session that belongs to no turn. */
+function tellOwner(
+  { house }: SessionsOptions,
+  session: SessionId,
+  code: ErrorCode,
+  text: string,
+): void {
+  house.ports.log(`session ${session}: ${code}: ${text}`);
+  const none = { turn: null, message_id: null, label: SESSION_START };
+  house.outbox.put({ session, ...none, is: "notice", code, text });
 }
 
 function keep(
@@ -250,10 +244,10 @@ function keep(
   state: State,
   file: SessionFile,
   folder: string,
-  catalogs: readonly string[] | null,
 ): Live {
+  if (file.repair !== null) tellOwner(options, file.id, "session-repaired", file.repair);
   const idle = [...state.live.values()].filter((live) =>
-    live.running === null && live.queue.length === 0 && !state.order.has(live.file.id)
+    !isBusy(live) && !state.order.has(live.file.id)
   );
   if (idle.length >= KEPT_OPEN && idle[0] !== undefined) {
     idle[0].file.close();
@@ -264,7 +258,7 @@ function keep(
     folder,
     slot: slotOf(file.id, options.house.config),
     sent: undefined,
-    catalogs,
+    catalogs: null,
     queue: [],
     running: null,
     worker: null,
@@ -283,6 +277,8 @@ async function work(options: SessionsOptions, state: State, live: Live): Promise
   for (let turn = live.queue.shift(); turn !== undefined; turn = live.queue.shift()) {
     const abort = new AbortController();
     live.running = { turn, abort };
+    // A restarted brokerd may have other tools.
+    live.catalogs = null;
     if (state.stopping.signal.aborted) abort.abort();
     const isStopping = () => state.stopping.signal.aborted;
     const done = await runTurn({ house, session: live, turn, signal: abort.signal, isStopping });
@@ -301,30 +297,24 @@ async function work(options: SessionsOptions, state: State, live: Live): Promise
     state.telling.add(told);
   }
   live.worker = null;
-  marks.sweep((session) => {
-    const other = state.live.get(session);
-    return other !== undefined && (other.running !== null || other.queue.length > 0);
-  });
+  marks.sweep((session) => isBusy(state.live.get(session)));
 }
 
 function recoverOne(options: SessionsOptions, state: State, session: SessionId): void {
-  const { ports, outbox } = options.house;
+  const { ports } = options.house;
   if (state.live.has(session)) return;
   const folder = `${options.root}/${session}`;
   const opened = openSession(ports, folder);
   if (!opened.ok) {
     if (opened.code === "not-found") return;
-    ports.log(`session ${session}: ${opened.code}: ${opened.detail}`);
     const text = `The session ${session} cannot be continued: ${opened.detail}`;
-    const said = { session, turn: null, message_id: null, label: SESSION_START, text };
-    outbox.put({ ...said, is: "notice", code: opened.code });
-    return;
+    return tellOwner(options, session, opened.code, text);
   }
   const { records } = opened.value;
   const ended = new Set(records.flatMap((one) => one.kind === "turn_end" ? [one.turn] : []));
   const open = turnOrder(records).filter((turn) => !ended.has(turn));
   if (open.length === 0) return opened.value.close();
   ports.log(`session ${session}: ${open.length} unfinished turns`);
-  const live = keep(options, state, opened.value, folder, null);
+  const live = keep(options, state, opened.value, folder);
   for (const turn of open) enqueue(options, state, live, turn);
 }

@@ -109,6 +109,8 @@ houseTest(
     strictEqual((await house.say(session, "two")).text, "You said: two");
     const notice = house.records(session).find((r) => r.kind === "notice");
     assert(notice?.kind === "notice" && notice.code === "session-repaired");
+    const told = await house.item((item) => item.code === "session-repaired");
+    assert(told.text.includes("21 unfinished bytes"), told.text);
     assert(value(await ask(owner(house), SESSION_VERIFY, { session })).body.is_whole);
   },
 );

@@ -16,16 +16,12 @@ export interface SlotWait {
   readonly onPlace: (place: number) => void;
 }
 
-export interface Slots {
-  /** Resolves with the slot held, or null when the signal aborts first. */
-  acquire(wait: SlotWait): Promise<Release | null>;
-  waiting(): number;
-}
-
 type Waiter = SlotWait & { grant(release: Release | null): void };
 type Lane = { held: boolean; queue: Waiter[] };
 
-export function makeSlots(): Slots {
+export type Slots = ReturnType<typeof makeSlots>;
+
+export function makeSlots() {
   const lanes = new Map<number, Lane>();
   const laneOf = (slot: number): Lane => {
     const lane = lanes.get(slot) ?? { held: false, queue: [] };
@@ -47,7 +43,8 @@ export function makeSlots(): Slots {
     };
   };
   return {
-    acquire(wait) {
+    /** Resolves with the slot held, or null when the signal aborts first. */
+    acquire(wait: SlotWait): Promise<Release | null> {
       const lane = laneOf(wait.slot);
       if (wait.signal.aborted) return Promise.resolve(null);
       if (!lane.held) return Promise.resolve(hold(lane));

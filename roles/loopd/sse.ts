@@ -10,16 +10,12 @@ import { joinBytes } from "../../shared/wire/chunks.ts";
 const MAX_LINE_BYTES = 4_194_304;
 const LINE_FEED = 10;
 
-export interface SseReader {
-  /** The data of every event completed by these bytes. Fails with `model-stream-broken`. */
-  feed(bytes: Uint8Array): Result<string[]>;
-}
-
-export function sseReader(): SseReader {
+export function sseReader() {
   let rest: Uint8Array[] = [];
   let restBytes = 0;
   return {
-    feed(bytes) {
+    /** The data of every event completed by these bytes. Fails with `model-stream-broken`. */
+    feed(bytes: Uint8Array): Result<string[]> {
       const events: string[] = [];
       let from = 0;
       for (;;) {

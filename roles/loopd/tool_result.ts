@@ -53,10 +53,8 @@ export function capped(result: ResultText): { readonly text: string; readonly is
   return { text, isWhole: false };
 }
 
-function opening(result: ResultText): string {
-  const { tool, message, code } = result;
-  const why = `${message || "no reason given"}${code === null ? "" : ` [${code}]`}`;
-  switch (result.outcome) {
+function opening(tool: string, outcome: ResultText["outcome"], why: string, label: Label): string {
+  switch (outcome) {
     case "denied":
       return `${tool} was not run: ${why}`;
     case "failed":
@@ -64,8 +62,23 @@ function opening(result: ResultText): string {
     case "unknown":
       return `It is not known whether ${tool} took effect: ${why}`;
     default:
-      return `Result of ${tool} (${labelText(result.label)}):`;
+      return `Result of ${tool} (${labelText(label)}):`;
   }
+}
+
+function reason(message: string, code: string | null): string {
+  return `${message || "no reason given"}${code === null ? "" : ` [${code}]`}`;
+}
+
+/** The text of a call that brokerd gave no answer to. */
+export function shownFailure(
+  tool: string,
+  outcome: "failed" | "unknown",
+  message: string,
+  code: string,
+): string {
+  const label = { class: "private", untrusted: false } as const;
+  return neutraliseMarkup(opening(tool, outcome, reason(message, code), label));
 }
 
 /** The text that is appended and sent. */
@@ -74,7 +87,7 @@ export function shownResult(result: ResultText): Shown {
   const hasOutput = result.output.length > 0;
   const body = hasOutput ? text : result.outcome === "done" ? "(no output)" : "";
   const parts = [
-    opening(result),
+    opening(result.tool, result.outcome, reason(result.message, result.code), result.label),
     ...(body === "" ? [] : [body]),
     ...(result.isCut ? ["[the tool's output went on beyond its limit]"] : []),
     ...(result.warning === "" ? [] : [`[${result.warning}]`]),

@@ -14,9 +14,9 @@ import type { LoggedCall, SessionRecord } from "../../shared/session_log/records
 import { encodeCanonical } from "../../shared/wire/codec.ts";
 import type { Broker } from "./broker.ts";
 import { cacheLoss } from "./cache.ts";
-import type { Piece } from "./completion.ts";
+import type { Answer, Piece } from "./completion.ts";
 import type { Hub } from "./hub.ts";
-import type { Asked, Model } from "./model.ts";
+import type { Model } from "./model.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Ports } from "./ports.ts";
 import { extendPrefix, recordsOf, requestBody, type SentPrefix } from "./request.ts";
@@ -108,7 +108,7 @@ async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>>
   const release = await house.slots.acquire({ slot, as, signal: turn.signal, onPlace });
   if (release === null) return err("turn-cancelled", "Left the queue");
   const otherUser = house.slotUsers.get(slot);
-  let asked: Result<Asked>;
+  let asked: Result<Answer>;
   try {
     asked = await askHoldingSlot(turn);
   } finally {
@@ -116,7 +116,7 @@ async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>>
     release();
   }
   if (!asked.ok) return asked;
-  const loss = cacheLoss(turn.turn, asked.value.answer.timings, file.records, {
+  const loss = cacheLoss(turn.turn, asked.value.timings, file.records, {
     nowUnixMs: house.ports.clock.nowUnixMs(),
     hasOtherUser: otherUser !== undefined && otherUser !== file.id,
   });
@@ -124,7 +124,7 @@ async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>>
   return kept.ok && loss !== null ? file.append(loss) : kept;
 }
 
-async function askHoldingSlot(turn: Turn): Promise<Result<Asked>> {
+async function askHoldingSlot(turn: Turn): Promise<Result<Answer>> {
   const { house, session } = turn;
   const { model, thinking_tokens } = house.config.inference;
   const ready = await house.ready(session.slot);
@@ -177,7 +177,7 @@ function tellPieces(turn: Turn): (piece: Piece) => void {
 }
 
 /** Stores an answer as it came, but for arguments that no server could be shown again. */
-function appendAnswer(turn: Turn, { answer }: Asked): Result<null> {
+function appendAnswer(turn: Turn, answer: Answer): Result<null> {
   const { file } = turn.session;
   const { clock, random } = turn.house.ports;
   const received: Record<string, string> = {};
@@ -227,6 +227,7 @@ function endWithNotice(turn: Turn, failure: Err): Result<"ended"> {
   const detail = failure.detail === "" ? "" : ` (${failure.detail})`;
   const text = `${what}${detail} Your message is kept in the session. ${todo}`;
   const outcome = failure.code === "turn-cancelled" ? "cancelled" : "failed";
+  turn.house.ports.log(`turn ${turn.turn} ${outcome}: ${failure.code}: ${failure.detail}`);
   if (outcome === "failed") {
     const noted = note(turn, failure.code, text);
     if (!noted.ok) return noted;

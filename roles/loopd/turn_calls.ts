@@ -1,12 +1,11 @@
 // The tool calls of a turn: resolved, asked of brokerd, and their results appended. A call always
 // gets a result, so that no request ever shows the model a call without one.
 import { z } from "zod";
-import type { CallId } from "../../shared/ids/ids.ts";
 import { ApprovalId, ToolName } from "../../shared/ids/ids.ts";
 import { equalLabel, join, type Label } from "../../shared/labels/label.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
-import { ok, type Result } from "../../shared/results/result.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
 import { neutraliseMarkup } from "../../shared/text/markup.ts";
 import { decodeUtf8, encodeUtf8, parseJson } from "../../shared/wire/codec.ts";
@@ -15,7 +14,7 @@ import { recordsOf } from "./request.ts";
 import { readArtifact } from "./session_files.ts";
 import { sessionKind } from "./session_kind.ts";
 import { declaredTools, resolveCall, type Resolved } from "./tool_calls.ts";
-import { shownPage, shownResult } from "./tool_result.ts";
+import { shownFailure, shownPage, shownResult } from "./tool_result.ts";
 import type { Turn } from "./turn.ts";
 import { REPEATS_TOLD } from "./turn_step.ts";
 
@@ -109,14 +108,12 @@ async function askBroker(
       return kept;
     }
     case "refused":
-      return appendFailure(turn, call, toolName, "failed", end.err.code, end.err.detail);
-    case "lost": {
-      const outcome = end.wasSent ? "unknown" : "failed";
-      return appendFailure(turn, call, toolName, outcome, end.err.code, end.err.detail);
-    }
+      return appendFailure(turn, call, toolName, "failed", end.err);
+    case "lost":
+      return appendFailure(turn, call, toolName, end.wasSent ? "unknown" : "failed", end.err);
     default: {
-      const why = ERRORS["turn-cancelled"].what;
-      return appendFailure(turn, call, toolName, "unknown", "turn-cancelled", why);
+      const why = err("turn-cancelled", ERRORS["turn-cancelled"].what);
+      return appendFailure(turn, call, toolName, "unknown", why);
     }
   }
 }
@@ -151,8 +148,10 @@ function appendResponse(
   if (!artifact.ok) return artifact;
   const raised = raiseOwn(turn, response.session_label, `result of ${tool}`);
   if (!raised.ok) return raised;
-  return file.append({
-    ...resultOf(turn, call, tool, shown.content, response.label),
+  return appendResult(turn, call, {
+    tool,
+    content: shown.content,
+    ...response.label,
     outcome,
     code: response.code,
     artifact: artifact.value,
@@ -200,11 +199,9 @@ function appendPage(
   const limit = Math.min(args.data.limit, turn.house.config.tools.result_bytes);
   const { offset } = args.data;
   const content = shownPage({ tool: source.tool, label, bytes: bytes.value, offset, limit });
-  return file.append({
-    ...resultOf(turn, call, resolved.tool, content, label),
-    outcome: "done",
-    audit: response.audit,
-  });
+  const { tool } = resolved;
+  const { audit } = response;
+  return appendResult(turn, call, { tool, content, ...label, outcome: "done", audit });
 }
 
 /** A label record when `label` adds something to the session's own. */
@@ -220,29 +217,25 @@ export function raiseOwn(
   return file.append({ kind: "label", time_unix_ms, ...joined, why });
 }
 
-function resultOf(
-  turn: Turn,
-  call: { readonly call: CallId },
-  tool: string,
-  content: string,
-  label: Label,
-): ToolResult {
-  return {
+type Made = Partial<ToolResult> & Pick<ToolResult, "tool" | "content" | "outcome">;
+
+/** Appends a call's result; what `made` leaves out is unknown or, for the label, the session's own. */
+function appendResult(turn: Turn, call: LoggedCall, made: Made): Result<null> {
+  return turn.session.file.append({
     kind: "tool_result",
     time_unix_ms: turn.house.ports.clock.nowUnixMs(),
     turn: turn.turn,
     call: call.call,
-    tool: tool.slice(0, 256).toWellFormed(),
-    content,
-    ...label,
-    outcome: "corrective",
+    ...turn.session.file.label(),
     code: null,
     artifact: null,
-    bytes: encodeUtf8(content).length,
+    bytes: encodeUtf8(made.content).length,
     audit: null,
     container: null,
     image: null,
-  };
+    ...made,
+    tool: made.tool.slice(0, 256).toWellFormed(),
+  });
 }
 
 /** loopd's own words about a call that was not made. */
@@ -253,32 +246,23 @@ function appendOwn(
   code: ErrorCode,
   text: string,
 ): Result<null> {
-  return appendFailure(turn, call, tool, "corrective", code, text);
+  return appendResult(turn, call, {
+    tool,
+    outcome: "corrective",
+    code,
+    content: neutraliseMarkup(text),
+  });
 }
 
 function appendFailure(
   turn: Turn,
   call: LoggedCall,
   tool: string,
-  outcome: ToolResult["outcome"],
-  code: ErrorCode,
-  text: string,
+  outcome: "failed" | "unknown",
+  { code, detail }: Err,
 ): Result<null> {
-  const label = turn.session.file.label();
-  const content = outcome === "corrective" ? neutraliseMarkup(text) : shownResult({
-    tool,
-    call: call.call,
-    outcome,
-    message: text,
-    code,
-    label,
-    output: new Uint8Array(),
-    sha256: "",
-    isCut: false,
-    capBytes: turn.house.config.tools.result_bytes,
-    warning: "",
-  }).content;
-  return turn.session.file.append({ ...resultOf(turn, call, tool, content, label), outcome, code });
+  const content = shownFailure(tool, outcome, detail, code);
+  return appendResult(turn, call, { tool, outcome, code, content });
 }
 
 /** Gives every call that will not be made a result that says so. */

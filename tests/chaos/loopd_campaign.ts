@@ -19,7 +19,7 @@ import { startProxy, toolManifest } from "../doubles/loopd_house.ts";
 import { startMemoryDouble } from "../doubles/memoryd.ts";
 
 const SOURCE = new URL("../../", import.meta.url).pathname;
-const TURNS = 5;
+const TURNS = 10;
 
 /** What a run left behind. */
 export type Finished = {
@@ -90,7 +90,9 @@ function startKiller(home: string, kills: number, seed: number) {
       if (done < kills) {
         const [a = 0, b = 0] = random.bytes(2);
         const over = new AbortController();
-        const moment = systemClock.sleep(150 + (a * 256 + b) % 600, over.signal);
+        // One in four dies while it starts, the others once they serve.
+        const serves = a % 4 === 0 ? Promise.resolve() : serving(home, over.signal);
+        const moment = serves.then(() => systemClock.sleep(b * 2, over.signal));
         await Promise.race([moment, child.status, stopped.promise]);
         over.abort();
         if (isStopping) break;
@@ -124,6 +126,19 @@ function startKiller(home: string, kills: number, seed: number) {
         await running;
       })(),
   };
+}
+
+/** Resolves when loopd accepts the owner's connections. */
+async function serving(home: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const path = socketPath(home, "owner-loop/admin");
+      (await Deno.connect({ transport: "unix", path })).close();
+      return;
+    } catch {
+      await systemClock.sleep(10, signal);
+    }
+  }
 }
 
 function spawn(home: string): Deno.ChildProcess {
