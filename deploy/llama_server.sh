@@ -32,7 +32,7 @@ fi
 
 set -- "$server" --model "$model" --alias smollm2-135m --jinja --chat-template-file "$template" \
   --host 127.0.0.1 --port "$port" --ctx-size "$context" --parallel "$slots" --threads "$threads" \
-  --slots --metrics --no-ui --offline --log-colors off
+  --batch-size 512 --slots --metrics --no-ui --offline --log-colors off
 if [ -z "$port_file" ]; then
   exec setpriv --pdeathsig TERM "$@"
 fi

@@ -31,15 +31,10 @@ where() {
   printf 'server=%s\nmodel=%s\ntemplate=%s\n' "$server" "$model" "$template"
 }
 
-# intact NAME: is it kept here or in root's folder, every file with the bytes it was published with?
+# intact NAME: is it kept, every file with the bytes it was published with?
 intact() {
-  for kept in "$cache/$1" "/var/cache/boxmaker/$1"; do
-    if [ -d "$kept" ]; then
-      (cd "$kept" && sha256sum --check --status SHA256SUMS) 2>/dev/null
-      return
-    fi
-  done
-  return 1
+  kept=$(find_artefact "$1" SHA256SUMS) || return 1
+  (cd "$(dirname "$kept")" && sha256sum --check --status SHA256SUMS) 2>/dev/null
 }
 
 # Prints the Debian packages that the given work lacks, each after the reason.

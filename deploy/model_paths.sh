@@ -1,9 +1,9 @@
 # Where the real model server and the small real model are kept, for the shell scripts that source
 # this file (TypeScript asks `sh deploy/model.sh --where`). Nothing here writes or downloads.
 #
-# Writing: BOXMAKER_CACHE if set; else /var/cache/boxmaker for root, so that the ordinary user the
-# house runs as can read it; else the user's own cache folder. Reading looks at the folder that
-# would be written first, then at root's, and takes the first complete one.
+# BOXMAKER_CACHE, if set, is the only place. Else root writes to /var/cache/boxmaker, so that the
+# ordinary user the house runs as can read it, and others write to their own cache folder; reading
+# looks at one's own folder first, then at root's.
 
 LLAMA_RELEASE=11434.0.0
 LLAMA_BUILD=11434
@@ -37,16 +37,21 @@ llama_flagset() {
 llama_folder() { printf 'llama-server-%s-%s\n' "$LLAMA_BUILD" "$(llama_flagset)"; }
 smollm2_folder() { printf 'model-smollm2-%s\n' "$SMOLLM2_RELEASE"; }
 
+# The folders to read from, in order.
+model_roots() {
+  model_dir
+  [ -n "${BOXMAKER_CACHE:-}" ] || printf '%s\n' /var/cache/boxmaker
+}
+
 # find_artefact FOLDER FILE: the readable file's path, or failure. A folder is published whole, by
 # rename, so a file that is there is complete.
 find_artefact() {
-  for root in "$(model_dir)" /var/cache/boxmaker; do
+  model_roots | while IFS= read -r root; do
     if [ -r "$root/$1/$2" ]; then
       printf '%s\n' "$root/$1/$2"
-      return 0
+      break
     fi
-  done
-  return 1
+  done | grep .
 }
 
 llama_server_path() { find_artefact "$(llama_folder)" llama-server; }
