@@ -17,7 +17,7 @@ import {
 import { openChain } from "./chained_log.ts";
 import { readChain } from "./chain_reader.ts";
 import { verifyChain, verifySeries } from "./chain_verify.ts";
-import { readHead } from "./head_file.ts";
+import { freshHead, type HeadFile, readHead, writeHead } from "./head_file.ts";
 
 const CHECKS = ["full", "sealed", "tail"] as const;
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -28,6 +28,8 @@ Deno.test("openChain() refuses every row of the table that a crash does not expl
   const disk = diskWithLog(6);
   const log = bytesOf(disk, LOG);
   const head = bytesOf(disk, HEAD);
+  const stored = must(readHead(disk, HEAD));
+  assert(stored !== null);
   const five = bytes(linesOf(log).slice(0, 5).map((line) => line + "\n").join(""));
   const other = bytesOf(diskWithLog(6, { domain: "session" }), LOG);
   const rows: readonly (readonly [string, Uint8Array | null, Uint8Array | null])[] = [
@@ -38,9 +40,10 @@ Deno.test("openChain() refuses every row of the table that a crash does not expl
     ["log_missing", null, head],
     ["head_invalid", log, bytes("{}")],
     ["head_invalid", log, bytes("")],
-    ["head_invalid", log, bytes(text(head).replace('"end":', '"end":1'))],
-    ["other_file", log, bytes(text(head).replace("audit.jsonl", "other.jsonl"))],
-    ["hash_differs", log, bytes(text(head).replace(/"hash":"./, '"hash":"z').replace("z", "0"))],
+    ["head_invalid", log, bytes(text(head).replaceAll('"end":', '"end":1'))],
+    ["head_invalid", log, head.subarray(0, -1)],
+    ["other_file", log, freshHead({ ...stored, file: "other.jsonl" })],
+    ["hash_differs", log, freshHead({ ...stored, hash: "0".repeat(64) })],
     ["chain_broken", other, head],
   ];
   for (const [expected, planted, plantedHead] of rows) {
@@ -49,6 +52,29 @@ Deno.test("openChain() refuses every row of the table that a crash does not expl
       assert(!opened.ok, `${expected} ${check} was opened`);
       strictEqual(opened.code, "log-broken");
       strictEqual(opened.damage?.name, expected, check);
+    }
+  }
+});
+
+Deno.test("writeHead() spoiled at any byte leaves the head before it or the one it writes", () => {
+  const head = (n: number): HeadFile => ({
+    v: 1,
+    file: "a.jsonl",
+    n,
+    hash: String(n % 10).repeat(64),
+    start: n,
+    end: n + 1,
+  });
+  const disk = diskOf(null, freshHead(head(4)));
+  for (const n of [5, 6, 7]) {
+    const before = bytesOf(disk, HEAD).slice();
+    must(writeHead(disk, HEAD, "a.jsonl", head(n)));
+    const after = bytesOf(disk, HEAD).slice();
+    for (let cut = 0; cut <= after.length; cut++) {
+      const torn = join(after.subarray(0, cut), before.subarray(cut));
+      const read = must(readHead(diskOf(null, torn), HEAD));
+      assert(read?.n === n || read?.n === n - 1, `cut at ${cut}: ${read?.n}`);
+      deepStrictEqual(read, head(read.n));
     }
   }
 });

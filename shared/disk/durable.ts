@@ -45,14 +45,18 @@ export function attempt<T>(call: () => T): Result<T> {
   }
 }
 
-/** Syncs, and renames every failure to `sync_failed` so that no caller takes it for a refusal. */
-function syncOrEnd(target: DiskFile | DiskFolder): void {
+/** Renames every failure to `sync_failed` so that no caller takes it for a refusal. */
+function orEnd(call: () => void): void {
   try {
-    target.sync();
+    call();
   } catch (thrown) {
     if (thrown instanceof DiskError) throw new DiskError("sync_failed", thrown.message);
     throw thrown;
   }
+}
+
+function syncOrEnd(target: DiskFile | DiskFolder): void {
+  orEnd(() => target.sync());
 }
 
 function writeAll(file: DiskFile, bytes: Uint8Array): void {
@@ -136,6 +140,24 @@ export function replaceFileIf(
       outcome = "replaced";
     });
     return outcome;
+  });
+}
+
+/**
+ * Overwrites part of an existing file in place, durably. A crash may leave any mixture of old and new
+ * bytes there, so only for content that says itself whether it is whole. Once writing has begun every
+ * failure is `disk-failed`: nobody knows what the place holds.
+ */
+export function overwrite(disk: Disk, path: string, at: number, bytes: Uint8Array): Result<void> {
+  return attempt(() => {
+    const file = disk.open(path, "read_write");
+    try {
+      file.seek(at);
+      orEnd(() => writeAll(file, bytes));
+      syncOrEnd(file);
+    } finally {
+      file.close();
+    }
   });
 }
 
