@@ -173,7 +173,9 @@ async function trials(
 
 /** A question that the examples answer with a call, or one that any model of use does. */
 function question(baseline: Baseline): string {
-  const asked = baseline.examples.find((message) => message["role"] === "user")?.["content"];
+  const { examples } = baseline;
+  const called = examples.findIndex((message) => message["tool_calls"] !== undefined);
+  const asked = examples[called - 1]?.["content"];
   return typeof asked === "string" ? asked : "What time is it? Call the tool clock.";
 }
 

@@ -14,6 +14,8 @@ const IMAGE = `${SOURCE}/build/image`;
 
 export interface E2eOptions {
   readonly model?: ServedModel;
+  /** Folders that grants may name; the house's own papers when left out. */
+  readonly roots?: readonly string[];
   /** Added to the TOML that the house writes for the role. */
   readonly extra?: Partial<Record<Role, string>>;
   readonly grants?: (papers: string) => Readonly<Record<string, string>>;
@@ -74,7 +76,7 @@ export async function e2eHouse(options: E2eOptions = {}): Promise<E2eHouse> {
   const house = await startHouse({
     home,
     source: SOURCE,
-    configs: configs(papers, model, options.extra ?? {}),
+    configs: configs(options.roots ?? [papers], model, options.extra ?? {}),
     grants: (options.grants ?? usualGrants)(papers),
     model: model.program,
     say: (line) => void said.push(line),
@@ -88,7 +90,11 @@ async function loadProductImage(): Promise<void> {
   await loadImage({ image: IMAGE, digest, podman: PODMAN, ...testFolders() });
 }
 
-function configs(papers: string, model: ServedModel, extra: Partial<Record<Role, string>>) {
+function configs(
+  roots: readonly string[],
+  model: ServedModel,
+  extra: Partial<Record<Role, string>>,
+) {
   const examples = model.examples === null ? "" : `examples = "${model.examples}"\n`;
   const sampling = model.examples === null ? "" : "[inference.sampling]\ntemperature = 0\n";
   const folders = testFolders();
@@ -96,7 +102,7 @@ function configs(papers: string, model: ServedModel, extra: Partial<Record<Role,
     ...extra,
     inferproxy: `[upstream]\naddress = "${model.address}"\n${extra.inferproxy ?? ""}`,
     loopd: `[inference]\nself_test = "first-turn"\n${examples}${extra.loopd ?? ""}\n${sampling}`,
-    brokerd: `[paths]\nroots = ["${papers}"]\n[runtime]\nstore = "${folders.store}"\n` +
+    brokerd: `[paths]\nroots = ${JSON.stringify(roots)}\n[runtime]\nstore = "${folders.store}"\n` +
       `run = "${folders.run}"\n${extra.brokerd ?? ""}`,
   };
 }
