@@ -41,6 +41,33 @@ export type StoredResult = z.output<typeof StoredResult>;
 /** SHA-256 of no bytes at all. */
 export const NOTHING_SHA256 = sha256Hex(new Uint8Array());
 
+/** The outcome of a call that gave no output, to be completed by who knows more. */
+export function emptyResult(
+  of: Pick<StoredResult, "session" | "turn" | "call" | "tool">,
+  outcome: StoredResult["outcome"],
+  code: string | null,
+  message: string,
+): StoredResult {
+  const { session, turn, call, tool } = of;
+  return {
+    v: 1,
+    session,
+    turn,
+    call,
+    tool,
+    outcome,
+    code,
+    message: message.toWellFormed().slice(0, 4_000),
+    label: { class: "public", untrusted: false },
+    bytes: 0,
+    sha256: NOTHING_SHA256,
+    is_cut: false,
+    container: null,
+    image: null,
+    is_acked: false,
+  };
+}
+
 export type Output = { readonly bytes: number; readonly sha256: string };
 
 /** Takes a running call's output. */

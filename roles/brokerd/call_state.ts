@@ -5,7 +5,7 @@ import { join, type Label } from "../../shared/labels/label.ts";
 import { type Err, err } from "../../shared/results/result.ts";
 import type { Approval } from "./approvals.ts";
 import type { NewAuditRecord } from "./audit_records.ts";
-import { NOTHING_SHA256, type StoredResult } from "./call_results.ts";
+import { emptyResult, type Output, type StoredResult } from "./call_results.ts";
 import type { Tool } from "./catalog.ts";
 import type { Ruling } from "./decision.ts";
 import type { Effect } from "./executors.ts";
@@ -32,7 +32,8 @@ export type PendingCall = {
 
 export type Answer =
   | { readonly is: "ended"; readonly result: StoredResult }
-  | { readonly is: "run_local" }
+  /** Decided; the caller runs it itself, and the result is empty. */
+  | { readonly is: "run_local"; readonly result: StoredResult }
   | { readonly is: "pending"; readonly pending: PendingCall };
 
 /** A call that has not ended. */
@@ -101,34 +102,16 @@ export function storedOf(
   request: CallRequest,
   plan: Plan,
   effect: Effect,
-  output: { readonly bytes: number; readonly sha256: string } | null,
+  output: Output | null,
 ): StoredResult {
-  const { session, turn, call, tool } = request;
   return {
-    v: 1,
-    session,
-    turn,
-    call,
-    tool,
-    outcome: effect.outcome,
-    code: effect.code,
-    message: effect.message.toWellFormed().slice(0, 4_000),
+    ...emptyResult(request, effect.outcome, effect.code, effect.message),
+    ...output,
     label: join(plan.result_label, effect.label),
-    bytes: output?.bytes ?? 0,
-    sha256: output?.sha256 ?? NOTHING_SHA256,
     is_cut: effect.isCut || output === null,
     container: effect.container,
     image: plan.where === "container" ? plan.image : null,
-    is_acked: false,
   };
-}
-
-/** The outcome of a call that never began. */
-export function refusedResult(request: CallRequest, why: Refused): StoredResult {
-  const { session, turn, call, tool } = request;
-  const nothing = { bytes: 0, sha256: NOTHING_SHA256, is_cut: false, container: null, image: null };
-  const label = { class: "public", untrusted: false } as const;
-  return { v: 1, session, turn, call, tool, ...why, label, ...nothing, is_acked: false };
 }
 
 /** What the audit log is told of a ruling, or of a call that came to none. */

@@ -16,6 +16,7 @@ import type { Audit } from "./audit.ts";
 import type { AuditRecord, NewAuditRecord } from "./audit_records.ts";
 import {
   type CallResults,
+  emptyResult,
   type OutputSink,
   REMEMBERED_MS,
   type StoredResult,
@@ -32,7 +33,6 @@ import {
   pendingOf,
   refusal,
   type Refused,
-  refusedResult,
   storedOf,
 } from "./call_state.ts";
 import type { CallUse } from "./call_use.ts";
@@ -287,7 +287,8 @@ export class Calls {
   ): Result<Answer> {
     const record = decisionRecord(live.request, examined, ruling, null);
     if (ruling.plan.where === "caller") {
-      return this.#recorded(record, () => ok({ is: "run_local" }));
+      const result = emptyResult(live.request, "done", null, "");
+      return this.#recorded(record, () => ok({ is: "run_local", result }));
     }
     const problem = examined.paths.find((path) => path.problem !== null)?.problem ?? null;
     if (problem !== null) {
@@ -396,7 +397,7 @@ export class Calls {
   /** Ends a call that never began. */
   #refuse(live: Live, why: Refused): Result<Answer> {
     const { results, sessions } = this.#ports;
-    const result = refusedResult(live.request, why);
+    const result = emptyResult(live.request, why.outcome, why.code, why.message);
     // An unknown session is not given files of its own.
     const saved = sessions.find(live.request.session) === null
       ? ok(undefined)

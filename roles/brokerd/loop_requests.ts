@@ -21,7 +21,6 @@ import {
 import type { StoredResult } from "./call_results.ts";
 import type { Answer } from "./call_state.ts";
 import type { House } from "./house.ts";
-import { NOTHING_SHA256 } from "./call_results.ts";
 
 type Place = Pick<BodyOf<typeof TOOL_REQUEST["request"]>, "session" | "call">;
 type Reply = Said<typeof ToolResponse | typeof Pending>;
@@ -91,7 +90,7 @@ async function reply(
     const { state, approval, expiresUnixMs: expires_unix_ms } = answer.pending;
     return ok({ kind: "pending", body: { ...place, state, approval, expires_unix_ms } });
   }
-  if (answer.is === "run_local") return ok(response(house, place, null));
+  if (answer.is === "run_local") return ok(response(house, answer.result, "run_local"));
   const { result } = answer;
   if (result.is_acked) return err("not-found", `The result of ${result.call} was acknowledged`);
   const pieces = house.results.output(result);
@@ -104,35 +103,18 @@ async function reply(
     sent += piece.value.value.length;
   }
   if (sent !== result.bytes) return err("disk-error", `The output of ${result.call} is not whole`);
-  return ok(response(house, place, result));
+  return ok(response(house, result, result.outcome));
 }
 
-/** `null`: the caller runs it itself. */
 function response(
   house: House,
-  place: Place,
-  result: StoredResult | null,
+  result: StoredResult,
+  outcome: StoredResult["outcome"] | "run_local",
 ): Said<typeof ToolResponse> {
-  const session_label = house.sessions.find(place.session)?.label ?? SESSION_START;
-  const audit = house.audit.head();
-  if (result === null) {
-    const nothing = { code: null, message: "", bytes: 0, sha256: NOTHING_SHA256, is_cut: false };
-    const label = { class: "public" as const, untrusted: false };
-    const rest = { label, session_label, audit, container: null, image: null };
-    return { kind: "tool_response", body: { ...place, outcome: "run_local", ...nothing, ...rest } };
-  }
-  const { outcome, code, message, label, bytes, sha256, is_cut, container, image } = result;
-  const body = {
-    ...place,
-    outcome,
-    code,
-    message,
-    label,
-    session_label,
-    bytes,
-    sha256,
-    is_cut,
-    audit,
+  const session_label = house.sessions.find(result.session)?.label ?? SESSION_START;
+  const { v: _v, turn: _turn, tool: _tool, is_acked: _acked, ...rest } = result;
+  return {
+    kind: "tool_response",
+    body: { ...rest, outcome, session_label, audit: house.audit.head() },
   };
-  return { kind: "tool_response", body: { ...body, container, image } };
 }

@@ -8,7 +8,7 @@ import { ok, type Result } from "../../shared/results/result.ts";
 import type { Approvals } from "./approvals.ts";
 import type { Audit } from "./audit.ts";
 import type { AuditRecord } from "./audit_records.ts";
-import { type CallResults, NOTHING_SHA256, type StoredResult } from "./call_results.ts";
+import { type CallResults, emptyResult, type StoredResult } from "./call_results.ts";
 import { type Calls, recordResult } from "./calls.ts";
 import { REASONS } from "./reasons.ts";
 import type { Sessions } from "./taint.ts";
@@ -40,23 +40,11 @@ export function endOpenStarts(
 }
 
 function unknownResult(start: Start): StoredResult {
-  const { session, turn, call, tool, image } = start;
   return {
-    v: 1,
-    session,
-    turn,
-    call,
-    tool,
-    outcome: "unknown",
-    code: "outcome_unknown",
-    message: REASONS.outcome_unknown,
-    label: { class: "public", untrusted: false },
-    bytes: 0,
-    sha256: NOTHING_SHA256,
+    ...emptyResult(start, "unknown", "outcome_unknown", REASONS.outcome_unknown),
     is_cut: true,
-    container: start.where === "container" ? `bx-${call}` : null,
-    image,
-    is_acked: false,
+    container: start.where === "container" ? `bx-${start.call}` : null,
+    image: start.image,
   };
 }
 
