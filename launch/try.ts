@@ -12,7 +12,7 @@ import {
   smallModel,
 } from "./served_model.ts";
 import { DAEMONS } from "./supervisor.ts";
-import { playScript, roleFlags } from "./try_script.ts";
+import { playScript, REHEARSAL_PHRASES, roleFlags, SMALL_MODEL_PHRASES } from "./try_script.ts";
 
 const SOURCE = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 
@@ -27,8 +27,9 @@ interface Scratch {
 
 /** A fresh scratch home; what an earlier try left is removed, and nothing but that. */
 function makeScratch(): Scratch {
-  const cache = `${Deno.env.get("HOME") ?? "/tmp"}/.cache/boxmaker`;
-  const base = `${cache}/try`;
+  const owner = Deno.env.get("HOME") ?? "/tmp";
+  // A model as small as the one of --model copies a path of plain words and stumbles over others.
+  const base = `${owner}/trial`;
   const marker = `${base}/.boxmaker-try`;
   try {
     Deno.statSync(marker);
@@ -43,8 +44,9 @@ function makeScratch(): Scratch {
     `${papers}/plan.txt`,
     "Launch plan\n\n1. Fill the tanks.\n2. Wait.\n3. Go.\n",
   );
+  Deno.writeTextFileSync(`${papers}/key.txt`, "The spare key hangs behind the blue door.\n");
   Deno.writeTextFileSync(`${papers}/guests.txt`, "Ada\nGrace\nKatherine\n");
-  return { base, home: `${base}/home`, papers, store: `${cache}/podman` };
+  return { base, home: `${base}/home`, papers, store: `${owner}/.cache/boxmaker/podman` };
 }
 
 async function chooseModel(wantsSmall: boolean): Promise<ServedModel> {
@@ -96,11 +98,13 @@ async function prepareImage(store: string): Promise<void> {
 async function script(house: House, scratch: Scratch, model: ServedModel): Promise<number> {
   say(`No terminal is attached, so ${model.name} plays a short conversation:\n`);
   const forbidden = "/etc/hostname";
+  const isSmall = model.examples !== null;
   const proofs = await playScript({
     house,
     source: SOURCE,
-    papers: scratch.papers,
+    paper: `${scratch.papers}/${isSmall ? "key" : "plan"}.txt`,
     forbidden,
+    phrases: isSmall ? SMALL_MODEL_PHRASES : REHEARSAL_PHRASES,
     say,
   });
   console.log("\nWhat this has shown");

@@ -11,12 +11,40 @@ export interface Proof {
 export interface Play {
   readonly house: House;
   readonly source: string;
-  /** A folder that the grants name, with `plan.txt` in it. */
-  readonly papers: string;
+  /** A file that a grant names. */
+  readonly paper: string;
   /** A file that exists and that no grant names. */
   readonly forbidden: string;
+  readonly phrases: Phrases;
   readonly say: (line: string) => void;
 }
+
+/** How this model is talked to. */
+export interface Phrases {
+  readonly hello: string;
+  readonly tell: string;
+  read(path: string): string;
+  /** Null when the model cannot be relied on to search; then the owner does, with bxctl. */
+  readonly recall: string | null;
+}
+
+const FACT = /Thursday/;
+
+/** What the rehearsal's rules understand. */
+export const REHEARSAL_PHRASES: Phrases = {
+  hello: "hello",
+  tell: "remember that the launch window moved to Thursday",
+  read: (path) => `read ${path}`,
+  recall: "what do you know about the launch window",
+};
+
+/** What the small model's examples have shown it. */
+export const SMALL_MODEL_PHRASES: Phrases = {
+  hello: "Hello.",
+  tell: "The launch window moved to Thursday.",
+  read: (path) => `Read the file ${path} and tell me what it says.`,
+  recall: null,
+};
 
 interface Reply {
   readonly session: string;
@@ -37,10 +65,10 @@ const APPROVAL_MS = 60_000;
 /** Plays every step and returns what each has shown. Throws only when bxctl itself cannot run. */
 export async function playScript(play: Play): Promise<Proof[]> {
   const proofs: Proof[] = [];
-  const hello = await chat(play, "hello");
+  const hello = await chat(play, play.phrases.hello);
   proofs.push(proof("a message was answered", hello.kind === "reply", firstLine(hello.text)));
-  const told = await chat(play, "remember that the launch window moved to Thursday");
-  proofs.push(proof("a fact was noted", told.kind === "reply", firstLine(told.text)));
+  const told = await chat(play, play.phrases.tell);
+  proofs.push(proof("a fact was told", told.kind === "reply", firstLine(told.text)));
   proofs.push(await showDenied(play));
   proofs.push(await showApproved(play));
   proofs.push(await showRecalled(play, told.session));
@@ -57,14 +85,14 @@ function firstLine(text: string): string {
 }
 
 async function showDenied(play: Play): Promise<Proof> {
-  const reply = await chat(play, `read ${play.forbidden}`);
+  const reply = await chat(play, play.phrases.read(play.forbidden));
   const result = await lastResult(play, reply.session);
   const isDenied = result?.outcome === "denied" && result.container === null;
   return proof("a call without a grant was denied", isDenied, `${result?.tool}: ${result?.code}`);
 }
 
 async function showApproved(play: Play): Promise<Proof> {
-  const asked = chat(play, `read ${play.papers}/plan.txt`);
+  const asked = chat(play, play.phrases.read(play.paper));
   const isAnswered = await approveNext(play);
   const reply = await asked;
   const result = await lastResult(play, reply.session);
@@ -74,14 +102,15 @@ async function showApproved(play: Play): Promise<Proof> {
 }
 
 async function showRecalled(play: Play, toldIn: string): Promise<Proof> {
-  const reply = await chat(play, "what do you know about the launch window");
-  const isNew = reply.session !== toldIn;
-  const isShown = isNew && reply.text.includes("Thursday");
-  return proof(
-    "the fact was recalled in a new session",
-    isShown,
-    `${reply.session} knows Thursday`,
-  );
+  if (play.phrases.recall === null) {
+    play.say("$ bxctl recall launch window");
+    const ran = await play.house.bx(["recall", "launch", "window"]);
+    for (const row of ran.out.trimEnd().split("\n")) play.say(`  ${row}`);
+    return proof("the fact is found again", FACT.test(ran.out), `bxctl recall, told in ${toldIn}`);
+  }
+  const reply = await chat(play, play.phrases.recall);
+  const isShown = reply.session !== toldIn && FACT.test(reply.text);
+  return proof("the fact was recalled in a new session", isShown, `${reply.session} knows it`);
 }
 
 async function showAudit(play: Play): Promise<Proof> {
