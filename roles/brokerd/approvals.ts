@@ -129,18 +129,23 @@ class ApprovalDesk {
     return ok({ is: "asked", approval: one });
   }
 
-  /** `session` is the thread an answer came from, null for one that came from no thread. */
+  /**
+   * `session` is the thread an answer came from, null for the owner's terminal, which is no thread;
+   * `madeFor` the one question that the thread was made for, if it was.
+   */
   answer(
     typed: string,
     answer: "approve" | "deny",
     via: Via,
     session: SessionId | null,
+    madeFor: ApprovalId | null = null,
   ): Result<Answered> {
     const code = normalised(typed);
     const one = [...this.#all.values()].find((known) => known.code === code) ?? null;
     const say = (outcome: AnswerOutcome) => ok({ outcome, approval: one });
     if (one === null) return say("unknown");
-    const isOwnThread = session === null || session === one.plan.session;
+    const isOwnThread = session === one.plan.session &&
+      (madeFor === null || madeFor === one.approval);
     if (via === "gateway" && !isOwnThread) return say("wrong_thread");
     if (via === "gateway" && one.plan.approver === "local") return say("local_only");
     if (one.state === "expired") return say("expired");

@@ -133,7 +133,7 @@ Deno.test("answer() a grant for bxctl alone is not answered over the channel", a
   const house = test.open();
   const one = await asks(house);
   strictEqual(say(house, codeOf(test), "approve", "gateway", one.session), "local_only");
-  strictEqual(say(house, codeOf(test), "deny", "gateway", null), "local_only");
+  strictEqual(say(house, codeOf(test), "deny", "gateway", null), "wrong_thread");
   strictEqual(stateOf(house, one), "waiting_approval");
   strictEqual(say(house, codeOf(test), "approve", "owner"), "approved");
   await house.close();

@@ -23,8 +23,8 @@ export function gatewayRoutes(house: House): Route[] {
   return [
     on(
       GATEWAY_ANSWER,
-      ({ code, answer, session }) =>
-        answeredReply(house.approvals.answer(code, answer, "gateway", session)),
+      ({ code, answer, session, approval }) =>
+        answeredReply(house.approvals.answer(code, answer, "gateway", session, approval)),
     ),
     on(GATEWAY_STOP, ({ why }) => {
       const halted = house.halt("gateway", why, null);

@@ -149,8 +149,8 @@ async function apply(made: World, op: Op): Promise<void> {
   else if (op.op === "ack") house.calls.acknowledge(one.session, one.call);
   else if (op.op === "answer") {
     const asked = house.approvals.list("all");
-    const code = asked[op.which % Math.max(1, asked.length)]?.code ?? "000000";
-    house.approvals.answer(code, op.say, op.via, null);
+    const chosen = asked[op.which % Math.max(1, asked.length)];
+    house.approvals.answer(chosen?.code ?? "000000", op.say, op.via, chosen?.plan.session ?? null);
   } else if (op.op === "end") made.running.values().next().value?.(op.how);
   else if (op.op === "wait") await test.clock.advance(op.ms);
   else if (op.op === "grant") {

@@ -1,27 +1,64 @@
 // gatewayd: the owner's channel. Without a configured server it starts, idles and says so.
 import { runRole } from "../../shared/boot/process.ts";
-import { GatewaydConfig, serverAddress } from "../../shared/config/gatewayd.ts";
-import { ok } from "../../shared/results/result.ts";
+import { GatewaydConfig } from "../../shared/config/gatewayd.ts";
+import { err, ok } from "../../shared/results/result.ts";
+import { readSecret } from "../../shared/secrets/secret_store.ts";
 import { listen } from "../../shared/wire/listen.ts";
+import { startGateway } from "./gateway.ts";
+import { webSocketWire } from "./network.ts";
+import { makePeers } from "./peers.ts";
 import { brokerRoutes, ownerRoutes } from "./requests.ts";
+import { openStore } from "./store.ts";
 
-await runRole("gatewayd", GatewaydConfig, ({ config, socket, startedUnixMs, log }) => {
-  const server = serverAddress(config);
-  const summary = server === undefined
-    ? "Idle: no Mattermost server is configured; talk with bxctl chat"
-    : `Idle: ${server} is configured, but this version carries no channel yet`;
-  const servers = [
-    listen({ path: socket("broker-gateway/gateway"), routes: brokerRoutes(), log: log.warn }),
-    listen({
-      path: socket("owner-gateway/admin"),
-      routes: ownerRoutes(startedUnixMs, summary),
-      log: log.warn,
-    }),
-  ];
-  log.info(`started; ${summary}`);
-  return ok({
-    async stop() {
-      await Promise.all(servers.map((one) => one.close()));
-    },
+await runRole("gatewayd", GatewaydConfig, (booted) => {
+  const { config, home, socket, startedUnixMs, log, disk, clock, random } = booted;
+  const { url, owner_id, token } = config.mattermost;
+  const serve = (channel: Parameters<typeof ownerRoutes>[1], idle: string) => {
+    const gateway = channel?.gateway ?? null;
+    const servers = [
+      listen({
+        path: socket("broker-gateway/gateway"),
+        routes: brokerRoutes(gateway),
+        log: log.warn,
+      }),
+      listen({
+        path: socket("owner-gateway/admin"),
+        routes: ownerRoutes(startedUnixMs, channel, idle),
+        log: log.warn,
+      }),
+    ];
+    return ok({
+      async stop() {
+        await Promise.all(servers.map((one) => one.close()));
+        await gateway?.stop();
+      },
+    });
+  };
+  if (url === undefined) {
+    const idle = "Idle: no Mattermost server is configured; talk with bxctl chat";
+    log.info(`started; ${idle}`);
+    return serve(null, idle);
+  }
+  if (owner_id === undefined || token === undefined) {
+    return err("config-invalid", "[mattermost] url needs owner_id and token beside it");
+  }
+  const ownerUid = disk.stat(home).ownerUid;
+  const env = (name: string) => Deno.env.get(name);
+  const secret = readSecret({ disk, env, ownerUid, log }, "mattermost.token", token);
+  if (!secret.ok) return secret;
+  const store = openStore(`${home}/queue/queue.db`, clock.nowUnixMs);
+  const gateway = startGateway({
+    config,
+    base: url,
+    token: secret.value,
+    clock,
+    random,
+    log,
+    store,
+    peers: makePeers(socket),
+    fetch,
+    open: webSocketWire,
   });
+  log.info(`started; the channel is ${url}`);
+  return serve({ gateway, store }, "");
 });

@@ -18,7 +18,25 @@ const Mattermost = z.strictObject({
   token: SecretSource.optional().describe("Where the bot's token is kept"),
 });
 
-export const GatewaydConfig = z.strictObject({ mattermost: Mattermost.prefault({}) });
+const Approvals = z.strictObject({
+  reactions: z.boolean().default(false)
+    .describe("Whether the owner's reaction on a question's last post answers it"),
+});
+
+const Test = z.strictObject({
+  timers_divided_by: z.int().min(1).max(1_000).default(1)
+    .describe("For tests: shortens every interval; only for a server on 127.0.0.1"),
+});
+
+export const GatewaydConfig = z.strictObject({
+  mattermost: Mattermost.prefault({}),
+  approvals: Approvals.prefault({}),
+  test: Test.prefault({}),
+}).refine(
+  ({ mattermost: { url }, test }) =>
+    test.timers_divided_by === 1 || url?.startsWith("http://127.0.0.1:") === true,
+  "timers_divided_by is for tests against a server on 127.0.0.1",
+);
 export type GatewaydConfig = z.output<typeof GatewaydConfig>;
 
 /** The `host:port` of the configured server, or undefined without one. */

@@ -150,6 +150,30 @@ export const ERRORS = {
     what: "No channel is configured, so nothing can be posted to the owner.",
     todo: "Answer with bxctl, or configure a Mattermost server.",
   },
+  "channel-unreachable": {
+    what: "The Mattermost server does not answer.",
+    todo: "Nothing is lost; look at the server, its address and the network between.",
+  },
+  "channel-token-refused": {
+    what: "The Mattermost server no longer takes the bot's token: it expired or was revoked.",
+    todo: "Make a new token for the bot, put it where the old one was, and restart gatewayd.",
+  },
+  "channel-misconfigured": {
+    what: "The Mattermost server, the bot account or a channel is not as the configuration says.",
+    todo: "Correct what the detail names; docs/mattermost.md lists what is needed.",
+  },
+  "channel-deaf": {
+    what: "The Mattermost server kept the connection open and stopped sending events on it.",
+    todo: "Nothing; a new connection is made, and what was missed is read again.",
+  },
+  "channel-clock-skew": {
+    what: "The clocks of the Mattermost server and of this machine differ by more than a minute.",
+    todo: "Let both follow a time server.",
+  },
+  "channel-post-refused": {
+    what: "The Mattermost server refused a post for good.",
+    todo: "Look at the server's answer in the detail; the answer itself is in the session.",
+  },
   "log-broken": {
     what: "A log does not follow from its own hashes or from its head file.",
     todo: "Do not edit or delete it; compare it with a backup and with the heads you were shown.",

@@ -31,14 +31,18 @@ export const NOTICE_POST = exchange({
   replies: [Ok],
 });
 
-/** An answer typed in the thread that the approval was posted in. */
+/**
+ * An answer and where it was typed: the thread's session and, when the thread was made for one
+ * question, that question. Whether this is the question's thread is for brokerd to say.
+ */
 export const GATEWAY_ANSWER = exchange({
   request: message(
     "approval_answer",
     z.strictObject({
       code: z.string().max(64),
       answer: z.enum(["approve", "deny"]),
-      session: SessionId.nullable(),
+      session: SessionId,
+      approval: ApprovalId.nullable(),
     }),
   ),
   replies: [message(

@@ -1,0 +1,114 @@
+// Reads from the server what events may have missed. Events are held back meanwhile, so that posts are
+// taken in the order in which they were written.
+//
+// 1. The cursor is the server's time of the newest post that was seen; it moves only when everything
+//    up to there has been taken, and reading begins a minute before it.
+// 2. The first time there is nothing to catch up with: what is older is never answered.
+// 3. What is too old or too much is not answered, and the owner is told.
+import type { Health } from "./health.ts";
+import type { Intake } from "./intake.ts";
+import { Post, PostList, Posts, Reactions } from "./mattermost.ts";
+import type { Rest } from "./rest.ts";
+import type { Store } from "./store.ts";
+import type { Timers } from "./timers.ts";
+import type { Place } from "./trust.ts";
+
+const PER_PAGE = 100;
+const MAX_PAGES = 20;
+const MAX_REPLAYED = 500;
+const MAX_AGE_MS = 7 * 86_400_000;
+const MAX_IDS = 1_000;
+
+export interface CatchUpOptions {
+  readonly rest: Rest;
+  readonly store: Store;
+  readonly health: Health;
+  readonly intake: Intake;
+  readonly place: Place;
+  readonly timers: Timers;
+  readonly onReaction: (postId: string, emoji: string) => void;
+  /** Posts whose reactions may be an answer. */
+  readonly watched: () => readonly string[];
+}
+
+/** One whole round; false when the server did not answer all of it. */
+export async function catchUp(options: CatchUpOptions): Promise<boolean> {
+  for (const channel of options.place.channels) {
+    if (!await readChannel(options, channel)) return false;
+  }
+  return await lookAgain(options) && await lookAtReactions(options);
+}
+
+async function readChannel(options: CatchUpOptions, channel: string): Promise<boolean> {
+  const { store, timers } = options;
+  const cursor = store.cursor(channel);
+  const from = cursor === undefined ? Infinity : cursor.at - timers.marginMs;
+  const found = new Map<string, Post>();
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const query = `page=${page}&per_page=${PER_PAGE}&skipFetchThreads=true`;
+    const path = `/channels/${channel}/posts?${query}`;
+    const list = await options.rest.ask({ method: "GET", path }, PostList);
+    if (list.is === "refused") return true;
+    if (list.is !== "ok") return false;
+    const posts = list.value.order.flatMap((id) => {
+      const post = Post.safeParse(list.value.posts[id]);
+      return post.success ? [post.data] : [];
+    });
+    for (const post of posts) found.set(post.id, post);
+    const oldest = posts.at(-1)?.create_at ?? 0;
+    if (list.value.order.length < PER_PAGE || oldest < from) break;
+  }
+  const posts = [...found.values()];
+  const newest = posts.reduce((at, post) => Math.max(at, post.create_at), 0);
+  store.step(() => {
+    if (cursor !== undefined) take(options, posts.filter((post) => post.create_at >= from));
+    store.setCursor(channel, newest);
+  });
+  return true;
+}
+
+function take(options: CatchUpOptions, posts: readonly Post[]): void {
+  const { store, intake, health, place } = options;
+  const isNews = (post: Post) => post.user_id === place.owner && !store.inboxRow(post.id);
+  const sorted = posts.toSorted((a, b) => a.create_at - b.create_at || (a.id < b.id ? -1 : 1));
+  const news = sorted.filter(isNews);
+  const tooOld = health.serverUnixMs() - MAX_AGE_MS;
+  const skipped = new Set(
+    news.filter((post, i) => post.create_at < tooOld || i < news.length - MAX_REPLAYED),
+  );
+  for (const post of sorted) intake.created(post, skipped.has(post) ? "skipped" : "turn");
+  const [first] = skipped;
+  if (first === undefined) return;
+  const text = `${skipped.size} older messages came while I was away and are not answered. ` +
+    "Send again what still matters.";
+  store.put({ key: `s${first.id}`, channel: first.channel_id, root: "", text });
+}
+
+/** Edits and deletions of what still waits. */
+async function lookAgain({ rest, store, intake }: CatchUpOptions): Promise<boolean> {
+  const ids = store.turns(null).filter((row) => row.state === "new").map((row) => row.post);
+  if (ids.length === 0) return true;
+  const asked = ids.slice(0, MAX_IDS);
+  const posts = await rest.ask({ method: "POST", path: "/posts/ids", json: asked }, Posts);
+  if (posts.is !== "ok") return posts.is === "refused";
+  for (const one of posts.value) {
+    const post = Post.safeParse(one);
+    if (!post.success) continue;
+    if (post.data.delete_at > 0) intake.deleted(post.data.id);
+    else intake.edited(post.data);
+  }
+  return true;
+}
+
+async function lookAtReactions(options: CatchUpOptions): Promise<boolean> {
+  for (const post of options.watched()) {
+    const path = `/posts/${post}/reactions`;
+    const reactions = await options.rest.ask({ method: "GET", path }, Reactions);
+    if (reactions.is === "unknown") return false;
+    if (reactions.is !== "ok") continue;
+    for (const { user_id, post_id, emoji_name } of reactions.value ?? []) {
+      if (user_id === options.place.owner) options.onReaction(post_id, emoji_name);
+    }
+  }
+  return true;
+}

@@ -1,0 +1,43 @@
+// The words the owner can say to the house itself. None of them ever reaches the model.
+//
+// A command is the whole message, after trimming and folding to ASCII. A quote, code or a longer text
+// around it makes it an ordinary message.
+
+export type Command =
+  | { readonly is: "approve" | "deny"; readonly code: string }
+  | { readonly is: "cancel" | "stop" | "status" | "new" | "jobs" | "runs" | "help" }
+  | { readonly is: "unknown"; readonly word: string };
+
+export const HELP = [
+  "!approve CODE or !deny CODE, in the thread of the question",
+  "!cancel ends what this thread is doing",
+  "!stop refuses every effect until bxctl resume",
+  "!status says how the house is",
+  "!new begins a conversation in a thread of its own",
+  "!jobs and !runs list what is scheduled and under way",
+].join("\n");
+
+/** The command that a whole message is, or null for a message to the model. */
+export function commandOf(message: string): Command | null {
+  const typed = message.normalize("NFKC").trim();
+  if (!/^![a-z]/i.test(typed) || /[\n\r]/.test(typed)) return null;
+  const [word = "", ...rest] = typed.slice(1).split(/ +/);
+  const name = word.toLowerCase();
+  switch (name) {
+    case "approve":
+    case "deny":
+      return rest.length === 1 && /^[a-z0-9-]{1,64}$/i.test(rest[0] ?? "")
+        ? { is: name, code: rest[0] ?? "" }
+        : { is: "unknown", word: name };
+    case "cancel":
+    case "stop":
+    case "status":
+    case "new":
+    case "jobs":
+    case "runs":
+    case "help":
+      return rest.length === 0 ? { is: name } : { is: "unknown", word: name };
+    default:
+      return { is: "unknown", word: name.replace(/[^a-z0-9_]/g, "").slice(0, 32) };
+  }
+}

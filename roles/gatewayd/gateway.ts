@@ -1,0 +1,252 @@
+// gatewayd put together: the server on one side, loopd and brokerd on the other, the queue between.
+// Everything it needs from outside is passed in, so that tests run it as the process does.
+import type { Clock } from "../../shared/clock/clock.ts";
+import { isoTime } from "../../shared/clock/clock.ts";
+import type { Random } from "../../shared/clock/random.ts";
+import type { GatewaydConfig } from "../../shared/config/gatewayd.ts";
+import type { Log } from "../../shared/log/log.ts";
+import type { Secret } from "../../shared/secrets/secret_store.ts";
+import { makeAttachments } from "./attachments.ts";
+import { catchUp, type CatchUpOptions } from "./catch_up.ts";
+import { keepConnected, type OpenWire } from "./connection.ts";
+import { type Health, makeHealth } from "./health.ts";
+import { makeIntake } from "./intake.ts";
+import { introduce, type Introduced, postLimit, whoAmI } from "./introduction.ts";
+import { makeOrders } from "./orders.ts";
+import { defused } from "./outgoing_text.ts";
+import type { Peers } from "./peers.ts";
+import { makeQuestions, type Questions } from "./questions.ts";
+import { makeRest, type Rest } from "./rest.ts";
+import { makeSender, type Sender } from "./sender.ts";
+import type { Store } from "./store.ts";
+import { pauseMs, timersOf } from "./timers.ts";
+import { makeTurns } from "./turns.ts";
+
+const MAX_HELD = 5_000;
+const NOTICES = "notices";
+
+export interface GatewayOptions {
+  readonly config: GatewaydConfig;
+  /** The server's address, without a path. */
+  readonly base: string;
+  readonly token: Secret;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly store: Store;
+  readonly peers: Peers;
+  readonly fetch: typeof fetch;
+  readonly open: OpenWire;
+}
+
+export interface Gateway {
+  /** The questions' desk; null until the server has been met. */
+  questions(): Questions | null;
+  /** Posts a line of the house's own. */
+  notice(id: string, text: string): boolean;
+  readonly health: Health;
+  summary(): string;
+  stop(): Promise<void>;
+}
+
+/** Starts the channel; it goes on, through whatever happens, until it is stopped. */
+export function startGateway(options: GatewayOptions): Gateway {
+  const { config, clock, random, store } = options;
+  const timers = timersOf(config.test.timers_divided_by);
+  const stopping = new AbortController();
+  const health = makeHealth(clock, options.log, timers.pingMs);
+  const met: Met = { questions: null, sender: null, direct: "", limit: 0, needsLimit: true };
+  const rest = makeRest({
+    ...options,
+    timers,
+    health,
+    signal: stopping.signal,
+    onVersion: () => void (met.needsLimit = true),
+  });
+  const inner: Inner = { ...options, timers, health, rest, met, signal: stopping.signal };
+  const running = run(inner);
+  const chance = () => (random.bytes(1)[0] ?? 0) / 255;
+  async function run(given: Inner): Promise<void> {
+    for (let n = 0; !stopping.signal.aborted; n++) {
+      const introduced = await introduce(rest, config.mattermost, health);
+      if (introduced.ok) {
+        health.clear("channel-token-refused", "channel-unreachable");
+        return await serve(given, introduced.value);
+      }
+      health.set(introduced.code, introduced.detail);
+      const isSlow = introduced.code !== "channel-unreachable";
+      await clock.sleep(isSlow ? timers.probeMs : pauseMs(timers, n, chance()), stopping.signal);
+    }
+  }
+  return {
+    questions: () => met.questions,
+    notice(id, text) {
+      if (met.sender === null) return false;
+      const post = { channel: met.direct, text: defused(text) };
+      store.step(() => {
+        const heading = "Notices of the house come in this thread.";
+        store.put({ key: NOTICES, channel: met.direct, root: "", text: heading });
+        store.put({ ...post, key: `n${id}`, root: `=${NOTICES}` });
+      });
+      met.sender.wakeAll();
+      return true;
+    },
+    health,
+    summary: () => summaryOf(health, store),
+    async stop() {
+      stopping.abort();
+      await running;
+      store.close();
+    },
+  };
+}
+
+type Met = {
+  questions: Questions | null;
+  sender: Sender | null;
+  direct: string;
+  limit: number;
+  needsLimit: boolean;
+};
+type Inner = GatewayOptions & {
+  readonly timers: ReturnType<typeof timersOf>;
+  readonly health: Health;
+  readonly rest: Rest;
+  readonly met: Met;
+  readonly signal: AbortSignal;
+};
+
+function summaryOf(health: Health, store: Store): string {
+  const waiting = `${store.waiting()} messages and ${store.unsent()} posts waiting`;
+  const state = health.state();
+  const others = health.ignored();
+  const ignored = others === 0 ? "" : `; ${others} messages of others ignored`;
+  return `${state[0]?.toUpperCase()}${state.slice(1)}; ${waiting}${ignored}`;
+}
+
+async function serve(inner: Inner, { place, direct }: Introduced): Promise<void> {
+  const { store, peers, clock, timers, health, rest, met, signal, config } = inner;
+  const { attach_bytes } = config.mattermost;
+  const attachments = makeAttachments(rest, attach_bytes);
+  met.direct = direct;
+  met.limit = await postLimit(rest);
+  met.needsLimit = false;
+  const limit = () => met.limit;
+  const sender = makeSender({ ...inner, self: place.self, onEnded: (row) => turns.rowEnded(row) });
+  const turns = makeTurns({ ...inner, sender, attachments, direct, limit });
+  const { reactions } = config.approvals;
+  const questions = makeQuestions({ store, sender, peers, direct, limit, reactions });
+  const summary = () => summaryOf(health, store);
+  const orders = makeOrders({ ...inner, sender, turns, questions, summary });
+  const onWork = () => {
+    orders();
+    turns.pump();
+  };
+  const onReaction = (post: string, emoji: string) => void questions.reacted(post, emoji);
+  const intake = makeIntake({ store, health, place, onWork, onReaction });
+  const reading = {
+    rest,
+    store,
+    health,
+    intake,
+    place,
+    timers,
+    onReaction,
+    watched: questions.watched,
+  };
+  const events = heldEvents(inner, reading);
+  met.sender = sender;
+  met.questions = questions;
+  onWork();
+  const everySoOften = async () => {
+    while (!signal.aborted) {
+      await clock.sleep(timers.catchUpMs, signal);
+      store.prune();
+      events.missed();
+    }
+  };
+  await Promise.all([
+    turns.follow(),
+    everySoOften(),
+    keepConnected({
+      ...inner,
+      onUp: (how) => {
+        if (how !== "gap") tellOutage(inner, sender, direct);
+        if (how !== "resumed") events.missed();
+      },
+      onEvent: (event, data) => {
+        if (event === "config_changed") met.needsLimit = true;
+        events.take(event, data);
+      },
+      onVersion: () => void (met.needsLimit = true),
+      check: () => check(inner),
+    }),
+  ]);
+  await events.settled();
+  await sender.stopped();
+}
+
+/** Events wait while what was missed before them is being read. */
+function heldEvents(inner: Inner, reading: CatchUpOptions) {
+  const { clock, timers, signal, met, rest, log } = inner;
+  let held: (readonly [string, Readonly<Record<string, unknown>>])[] | null = null;
+  let isMissing = false;
+  let round: Promise<void> = Promise.resolve();
+  const read = async () => {
+    for (let n = 0; isMissing && !signal.aborted; n++) {
+      isMissing = false;
+      if (met.needsLimit) {
+        met.needsLimit = false;
+        met.limit = await postLimit(rest);
+      }
+      if (await catchUp(reading)) continue;
+      isMissing = true;
+      await clock.sleep(pauseMs(timers, n, 1), signal);
+    }
+    const waiting = held ?? [];
+    held = null;
+    if (signal.aborted) return;
+    for (const [event, data] of waiting) reading.intake.event(event, data);
+  };
+  return {
+    missed(): void {
+      isMissing = true;
+      if (held !== null) return;
+      held = [];
+      round = read();
+    },
+    take(event: string, data: Readonly<Record<string, unknown>>): void {
+      if (held === null) return reading.intake.event(event, data);
+      if (held.length < MAX_HELD) return void held.push([event, data]);
+      log.warn("Too many events came during a catch-up; it begins anew");
+      held = [];
+      isMissing = true;
+    },
+    settled: () => round,
+  };
+}
+
+/** Whether the bot is still itself; comes back when it is, or when only the server is away. */
+async function check({ rest, health, clock, timers, signal }: Inner): Promise<void> {
+  while (!signal.aborted) {
+    const me = await whoAmI(rest);
+    if (me.ok) return health.clear("channel-token-refused", "channel-misconfigured");
+    health.set(me.code, me.detail);
+    if (me.code === "channel-unreachable") return;
+    await clock.sleep(timers.probeMs, signal);
+  }
+}
+
+/** After an outage that lasted, the owner is told of it. */
+function tellOutage({ health, timers, store }: Inner, sender: Sender, direct: string): void {
+  const codes = health.problems().map((one) => one.code).join(", ");
+  const outage = health.up();
+  if (outage === null || outage.lastedMs < timers.outageMs) return;
+  const minutes = Math.max(1, Math.round(outage.lastedMs / 60_000));
+  const why = codes === "" ? "" : ` (${codes})`;
+  const text =
+    `The channel was down for ${minutes} min from ${isoTime(outage.sinceUnixMs)}${why}. ` +
+    "What you wrote meanwhile is being answered now.";
+  store.put({ key: `h${outage.sinceUnixMs}`, channel: direct, root: "", text });
+  sender.wakeAll();
+}

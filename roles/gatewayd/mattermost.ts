@@ -1,0 +1,71 @@
+// What the server says, as far as it is used. Unknown fields are dropped and missing optional ones are
+// filled in, as every release adds some; a thing without its essentials is refused.
+import { z } from "zod";
+
+const id = z.string().regex(/^[a-z0-9]{26}$/);
+const time = z.number();
+const text = z.string();
+
+export const FileInfo = z.object({
+  id,
+  name: text.catch("file"),
+  size: time.catch(0),
+  mime_type: text.catch(""),
+});
+export type FileInfo = z.output<typeof FileInfo>;
+
+export const Post = z.object({
+  id,
+  create_at: time,
+  update_at: time.catch(0),
+  edit_at: time.catch(0),
+  delete_at: time.catch(0),
+  user_id: text,
+  channel_id: id,
+  root_id: text.catch(""),
+  /** Absent counts as an edit-history copy: a post that cannot be judged is not the owner's. */
+  original_id: text.catch("?"),
+  remote_id: text.nullish().catch("?"),
+  message: text.catch(""),
+  message_source: text.nullish().catch(null),
+  type: text.catch("?"),
+  props: z.record(text, z.unknown()).nullish().catch({ from_webhook: "?" }),
+  file_ids: z.array(text).nullish().catch(null),
+  metadata: z.object({ files: z.array(FileInfo).nullish().catch(null) }).nullish().catch(null),
+});
+export type Post = z.output<typeof Post>;
+
+export const PostList = z.object({ order: z.array(text), posts: z.record(text, z.unknown()) });
+export const Posts = z.array(z.unknown());
+
+export const Reaction = z.object({ user_id: text, post_id: id, emoji_name: text });
+export const Reactions = z.array(Reaction).nullable();
+
+export const User = z.object({
+  id,
+  is_bot: z.boolean().catch(false),
+  delete_at: time.catch(0),
+  roles: text.catch("system_admin"),
+});
+
+export const Channel = z.object({ id, type: text, name: text, delete_at: time.catch(0) });
+
+/** Every value of the server's configuration is a string. */
+export const ServerConfig = z.object({
+  MaxPostSize: text.catch(""),
+  PostEditTimeLimit: text.catch(""),
+  EnableLinkPreviews: text.catch(""),
+  TimeBetweenUserTypingUpdatesMilliseconds: text.catch(""),
+});
+
+export const AppError = z.object({ id: text.catch(""), message: text.catch("") });
+export const Uploaded = z.object({ file_infos: z.array(z.object({ id })) });
+export const Anything = z.unknown();
+
+export const SocketMessage = z.object({
+  event: text.optional(),
+  seq: time.optional(),
+  data: z.record(text, z.unknown()).nullish(),
+  status: text.optional(),
+  seq_reply: time.optional(),
+});

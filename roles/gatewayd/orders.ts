@@ -1,0 +1,156 @@
+// What the owner orders with `!`: carried out by the role it concerns, answered in its thread.
+import { assertNever, type Result } from "../../shared/results/result.ts";
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { AnswerOutcome } from "../../shared/wire/parts.ts";
+import { type Command, commandOf, HELP } from "./commands.ts";
+import { defused } from "./outgoing_text.ts";
+import type { Peers } from "./peers.ts";
+import type { Questions } from "./questions.ts";
+import type { Sender } from "./sender.ts";
+import type { Inbound, Store } from "./store.ts";
+import type { Timers } from "./timers.ts";
+import type { Turns } from "./turns.ts";
+
+const TRIES = 5;
+
+export interface OrdersOptions {
+  readonly store: Store;
+  readonly sender: Sender;
+  readonly peers: Peers;
+  readonly turns: Turns;
+  readonly questions: Questions;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly signal: AbortSignal;
+  /** How the channel is, in a line. */
+  readonly summary: () => string;
+}
+
+/** Carries out every order in the queue; returned function is called when there may be new ones. */
+export function makeOrders(options: OrdersOptions): () => void {
+  const { store, sender } = options;
+  const under = new Set<string>();
+  return () => {
+    for (const row of store.commands()) {
+      if (under.has(row.post)) continue;
+      under.add(row.post);
+      carryOut(options, row).then((text) => {
+        if (options.signal.aborted) return;
+        store.step(() => {
+          store.setInbox(row.post, "done");
+          const isNew = commandOf(row.text)?.is === "new";
+          const root = isNew ? "" : row.root;
+          if (text !== "") store.put({ key: `a${row.post}`, channel: row.channel, root, text });
+        });
+        under.delete(row.post);
+        sender.wakeAll();
+      });
+    }
+  };
+}
+
+/** The words to answer with; nothing when the answer comes by another way. */
+async function carryOut(options: OrdersOptions, row: Inbound): Promise<string> {
+  const command = commandOf(row.text) ?? { is: "unknown" as const, word: "" };
+  switch (command.is) {
+    case "approve":
+    case "deny":
+      return await answer(options, row, command);
+    case "cancel":
+      return options.turns.cancel(row.session) ? "" : "Nothing is under way in this thread.";
+    case "stop":
+      return await stop(options);
+    case "status":
+      return await status(options);
+    case "new":
+      return "A new conversation: answer in this thread.";
+    case "jobs":
+      return "No jobs are known here.";
+    case "runs":
+      return "No runs are known here.";
+    case "help":
+      return HELP;
+    case "unknown":
+      return `I do not know !${command.word} in that form. Write !help for the words I know.`;
+    default:
+      return assertNever(command);
+  }
+}
+
+async function answer(
+  options: OrdersOptions,
+  row: Inbound,
+  command: Extract<Command, { is: "approve" | "deny" }>,
+): Promise<string> {
+  if (row.edit_at !== 0) return "A message that was edited answers no question. Write it anew.";
+  const { peers, questions } = options;
+  const where = questions.threadOf(row.root, row.session);
+  const reply = await again(
+    options,
+    () => peers.answer({ code: command.code, answer: command.is, ...where }),
+  );
+  if (!reply.ok) {
+    return `brokerd does not answer (${reply.code}), so nothing was answered. Try again.`;
+  }
+  const { outcome, approval } = reply.value.body;
+  if ((outcome !== "approved" && outcome !== "denied") || approval === null) {
+    return outcomeText(outcome);
+  }
+  // brokerd says so too; whichever comes first is posted.
+  questions.closed(approval, outcome);
+  return "";
+}
+
+function outcomeText(outcome: AnswerOutcome): string {
+  switch (outcome) {
+    case "approved":
+      return "Approved.";
+    case "denied":
+      return "Denied.";
+    case "unknown":
+      return "There is no question with this code.";
+    case "expired":
+      return "The question has expired; nothing was run.";
+    case "already_answered":
+      return "The question was answered before.";
+    case "wrong_thread":
+      return "The question belongs to another thread. Answer it there.";
+    case "local_only":
+      return "This question is answered with bxctl only.";
+    default:
+      return assertNever(outcome);
+  }
+}
+
+async function stop(options: OrdersOptions): Promise<string> {
+  const reply = await again(options, () => options.peers.stop("the owner wrote !stop"));
+  return reply.ok
+    ? "Stopped: every effect is refused until bxctl resume."
+    : `brokerd does not answer (${reply.code}), so I could not stop it. Use bxctl stop.`;
+}
+
+async function status({ peers, summary }: OrdersOptions): Promise<string> {
+  const loop = await peers.status();
+  const lines = loop.ok
+    ? [
+      loop.value.body.summary,
+      ...loop.value.body.problems.map((one) => `${one.code}: ${one.detail}`),
+    ]
+    : [`loopd does not answer (${loop.code})`];
+  return [`Channel: ${summary()}`, ...lines.map((line) => `loopd: ${line}`)].map(defused).join(
+    "\n",
+  );
+}
+
+/** Asks a few times, as a role that was killed is back in a moment. */
+async function again<T>(
+  { clock, timers, signal }: OrdersOptions,
+  ask: () => Promise<Result<T>>,
+): Promise<Result<T>> {
+  let reply = await ask();
+  for (let i = 1; i < TRIES && !reply.ok && !signal.aborted; i++) {
+    await clock.sleep(timers.retryPeerMs, signal);
+    reply = await ask();
+  }
+  return reply;
+}

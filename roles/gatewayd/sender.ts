@@ -1,0 +1,334 @@
+// Everything that is posted: row after row of the durable outbox, one at a time in each channel, each
+// waiting for its 201. When no row waits, the drafts of running turns show how far they are.
+//
+// 1. A row is posted exactly once. While the server remembers the pending id, the same one is sent
+//    again; later, and after a restart, the channel is searched for the row's key first.
+// 2. An answer replaces its draft; when that cannot be, it becomes a post of its own.
+// 3. Every post says `unsafe_links`, so that servers and clients that know it fetch nothing.
+import type { Clock } from "../../shared/clock/clock.ts";
+import type { Random } from "../../shared/clock/random.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import type { Health } from "./health.ts";
+import { Anything, Post, PostList, Uploaded } from "./mattermost.ts";
+import type { Answer, Rest } from "./rest.ts";
+import type { Outbound, Store } from "./store.ts";
+import { pauseMs, type Timers } from "./timers.ts";
+
+const PER_PAGE = 100;
+const MAX_PAGES = 20;
+const BAD_ROOT = [
+  "api.post.create_post.root_id.app_error",
+  "api.post.create_post.channel_root_id.app_error",
+];
+
+export interface SenderOptions {
+  readonly rest: Rest;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timers: Timers;
+  readonly health: Health;
+  readonly signal: AbortSignal;
+  readonly self: string;
+  /** A row has ended, posted or not. */
+  readonly onEnded: (row: Outbound) => void;
+}
+
+/** What a running turn shows. */
+interface Live {
+  readonly channel: string;
+  readonly root: string;
+  readonly draft: string;
+  text: string;
+  shown: string;
+  editedMs: number;
+}
+
+interface Worker {
+  /** What the channel's last typing event was sent at. */
+  typedMs: number;
+  wake(): void;
+}
+
+export type Sender = ReturnType<typeof makeSender>;
+
+export function makeSender(options: SenderOptions) {
+  const { store, clock, timers, signal } = options;
+  const live = new Map<string, Live>();
+  const workers = new Map<string, Worker>();
+  const running = new Set<Promise<void>>();
+  const desk = { ...options, live, tried: new Map<number, number>() };
+  const wake = (channel: string) => {
+    const known = workers.get(channel);
+    if (known !== undefined) return known.wake();
+    const worker: Worker = { typedMs: -Infinity, wake: () => {} };
+    workers.set(channel, worker);
+    const done = work(desk, channel, worker).finally(() => running.delete(done));
+    running.add(done);
+  };
+  return {
+    /** Looks at what is to be posted; called after every put. */
+    wakeAll: () => store.outChannels().forEach(wake),
+    /** What the session's draft shows from now on. */
+    progress(session: string, where: Pick<Live, "channel" | "root" | "draft">, text: string): void {
+      const before = live.get(session);
+      const same = before?.draft === where.draft ? before : null;
+      const { shown = "", editedMs = clock.monotonicMs() } = same ?? {};
+      live.set(session, { ...where, text, shown, editedMs });
+      if (same === null || same.text !== text) wake(where.channel);
+    },
+    /** Changes the words of a draft that is shown already. */
+    say(session: string, text: string): void {
+      const one = live.get(session);
+      if (one === undefined || one.text === text) return;
+      one.text = text;
+      wake(one.channel);
+    },
+    endProgress: (session: string) => void live.delete(session),
+    /** Resolves when every worker has ended, which they do when the signal aborts. */
+    async stopped(): Promise<void> {
+      if (!signal.aborted) throw new TypeError("Workers end when the signal aborts");
+      for (const worker of workers.values()) worker.wake();
+      await Promise.all(running);
+    },
+    timers,
+  };
+}
+
+type Desk = SenderOptions & {
+  readonly live: Map<string, Live>;
+  /** When this process first sent a row under its present pending id. */
+  readonly tried: Map<number, number>;
+};
+
+async function work(desk: Desk, channel: string, worker: Worker): Promise<void> {
+  const { clock, timers, signal, store, health } = desk;
+  let failures = 0;
+  while (!signal.aborted) {
+    if (health.isRefused()) {
+      await clock.sleep(Math.min(timers.probeMs, timers.firstPauseMs * 5), signal);
+      continue;
+    }
+    const woken = new AbortController();
+    worker.wake = () => woken.abort();
+    const onAbort = () => woken.abort();
+    signal.addEventListener("abort", onAbort);
+    const row = store.nextOut(channel);
+    if (row !== undefined) {
+      const isDone = await deliver(desk, row);
+      failures = isDone ? 0 : failures + 1;
+      const chance = (desk.random.bytes(1)[0] ?? 0) / 255;
+      if (!isDone) await clock.sleep(pauseMs(timers, failures - 1, chance), signal);
+    } else {
+      const ms = await showProgress(desk, channel, worker);
+      if (ms === null) await new Promise((resolve) => onWoken(woken.signal, () => resolve(null)));
+      else await clock.sleep(ms, woken.signal);
+    }
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function onWoken(signal: AbortSignal, then: () => void): void {
+  if (signal.aborted) then();
+  else signal.addEventListener("abort", then, { once: true });
+}
+
+/** Sends one row; false when it has to be tried again. */
+async function deliver(desk: Desk, row: Outbound): Promise<boolean> {
+  const { store } = desk;
+  if (row.is_what !== "post") return await react(desk, row);
+  const root = rootFor(store, row.root);
+  if (row.draft !== "") {
+    const draft = store.outboxRow(row.draft);
+    if (draft?.state !== "done" || draft.post === "") store.redirect(row.id, root);
+    else return await replaceDraft(desk, row, draft.post, root);
+  }
+  return await post(desk, row, root);
+}
+
+/** The post id that a row's root stands for; nothing when the post it names was never made. */
+export function rootFor(store: Store, root: string): string {
+  return root.startsWith("=") ? store.outboxRow(root.slice(1))?.post ?? "" : root;
+}
+
+function ended(desk: Desk, row: Outbound, postId: string | null): true {
+  const { store, tried, onEnded } = desk;
+  if (postId === null) store.failed(row.id);
+  else store.posted(row.key, postId);
+  tried.delete(row.id);
+  onEnded(row);
+  return true;
+}
+
+async function react(desk: Desk, row: Outbound): Promise<boolean> {
+  const { self, rest } = desk;
+  const answer = row.is_what === "react"
+    ? await rest.ask({
+      method: "POST",
+      path: "/reactions",
+      json: { user_id: self, post_id: row.root, emoji_name: row.text },
+    }, Anything)
+    : await rest.ask({
+      method: "DELETE",
+      path: `/users/${self}/posts/${row.root}/reactions/${row.text}`,
+    }, Anything);
+  if (answer.is === "unknown" || isRefusedToken(answer)) return false;
+  // A reaction is a courtesy; one that cannot be is no news.
+  return ended(desk, row, answer.is === "ok" ? row.root : null);
+}
+
+function isRefusedToken(answer: Answer<unknown>): boolean {
+  return answer.is === "refused" && answer.status === 401;
+}
+
+function propsOf(key: string) {
+  return { unsafe_links: "true", boxmaker_out: key };
+}
+
+async function replaceDraft(
+  desk: Desk,
+  row: Outbound,
+  draft: string,
+  root: string,
+): Promise<boolean> {
+  const json = { message: row.text, props: propsOf(row.key) };
+  const path = `/posts/${draft}/patch`;
+  const answer = await desk.rest.ask({ method: "PUT", path, json }, Post);
+  if (answer.is === "ok") return ended(desk, row, draft);
+  if (answer.is === "refused" && answer.status !== 401) {
+    desk.store.redirect(row.id, root);
+    return true;
+  }
+  return false;
+}
+
+async function post(desk: Desk, row: Outbound, root: string): Promise<boolean> {
+  const { store, clock, timers, tried, rest } = desk;
+  const since = tried.get(row.id);
+  let { pending } = row;
+  if (
+    row.state === "tried" &&
+    (since === undefined || clock.monotonicMs() - since >= timers.sameKeyMs)
+  ) {
+    const found = await searchFor(desk, row);
+    if (found.is !== "ok") return false;
+    if (found.value !== null) return ended(desk, row, found.value);
+    pending = "";
+  }
+  const files = row.file === "" ? [] : await upload(desk, row);
+  if (files === null) return false;
+  if (pending === "" || since === undefined) {
+    pending = `${desk.self}:${uuid(desk.random)}`;
+    store.trying(row.id, pending);
+    tried.set(row.id, clock.monotonicMs());
+  }
+  const json = {
+    channel_id: row.channel,
+    message: row.text,
+    root_id: root,
+    pending_post_id: pending,
+    props: propsOf(row.key),
+    ...(files.length === 0 ? {} : { file_ids: files }),
+  };
+  const answer = await rest.ask({ method: "POST", path: "/posts?set_online=false", json }, Post);
+  if (answer.is === "unknown" || isRefusedToken(answer)) return false;
+  if (answer.is === "refused") return refused(desk, row, root, answer);
+  const kept = answer.value.file_ids ?? [];
+  if (files.some((id) => !kept.includes(id))) {
+    report(desk, row, "The server did not keep the attached file. Ask again for a shorter answer.");
+  }
+  return ended(desk, row, answer.value.id);
+}
+
+function refused(
+  desk: Desk,
+  row: Outbound,
+  root: string,
+  answer: { readonly id: string; readonly detail: string },
+): boolean {
+  if (root !== "" && BAD_ROOT.includes(answer.id)) {
+    desk.store.redirect(row.id, "");
+    return true;
+  }
+  desk.health.set("channel-post-refused", `The server refused a post: ${answer.detail}`);
+  report(desk, row, `A part of this could not be posted: ${answer.detail.replace(/[^\w. ]/g, "")}`);
+  return ended(desk, row, null);
+}
+
+/** Says in the thread that something is missing there; a report that fails is not reported. */
+function report(desk: Desk, row: Outbound, text: string): void {
+  if (row.key.startsWith("x")) return;
+  desk.store.put({ key: `x${row.key}`, channel: row.channel, root: row.root, text });
+}
+
+/** The file's id in a list, an empty list when the server takes none, null to try again. */
+async function upload(desk: Desk, row: Outbound): Promise<string[] | null> {
+  const path = `/files?channel_id=${row.channel}&filename=answer.txt`;
+  const bytes = encodeUtf8(row.file);
+  const answer = await desk.rest.ask({ method: "POST", path, bytes }, Uploaded);
+  if (answer.is === "unknown" || isRefusedToken(answer)) return null;
+  if (answer.is === "ok") return answer.value.file_infos.map((file) => file.id);
+  report(desk, row, "The server took no file. Ask again for a shorter answer.");
+  return [];
+}
+
+/** The post that carries the row's key, among those since it was first sent; null for none. */
+async function searchFor(desk: Desk, row: Outbound): Promise<Answer<string | null>> {
+  const { health, clock, timers, rest, self } = desk;
+  const skewMs = health.serverUnixMs() - clock.nowUnixMs();
+  const from = row.tried_unix_ms + skewMs - timers.marginMs;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const query = `page=${page}&per_page=${PER_PAGE}&skipFetchThreads=true`;
+    const path = `/channels/${row.channel}/posts?${query}`;
+    const list = await rest.ask({ method: "GET", path }, PostList);
+    if (list.is !== "ok") return list.is === "unknown" ? list : { is: "ok", value: null };
+    let oldest = Infinity;
+    for (const id of list.value.order) {
+      const parsed = Post.safeParse(list.value.posts[id]);
+      if (!parsed.success) continue;
+      const { user_id, props, create_at } = parsed.data;
+      oldest = Math.min(oldest, create_at);
+      if (user_id === self && props?.boxmaker_out === row.key) return { is: "ok", value: id };
+    }
+    if (list.value.order.length < PER_PAGE || oldest < from) break;
+  }
+  return { is: "ok", value: null };
+}
+
+function uuid(random: Random): string {
+  const hex = random.bytes(16).toHex();
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)]
+    .join("-");
+}
+
+/** Brings one draft of the channel up to date. Returns when to look again, null for when woken. */
+async function showProgress(desk: Desk, channel: string, worker: Worker): Promise<number | null> {
+  const { clock, timers, store, rest } = desk;
+  const here = [...desk.live.values()].filter((one) => one.channel === channel);
+  if (here.length === 0) return null;
+  const now = clock.monotonicMs();
+  if (now - worker.typedMs >= timers.typingMs) {
+    worker.typedMs = now;
+    const parent_id = rootFor(store, here[0]?.root ?? "");
+    const json = { channel_id: channel, parent_id };
+    await rest.ask({ method: "POST", path: "/users/me/typing", json }, Anything);
+    return 0;
+  }
+  let next = worker.typedMs + timers.typingMs - now;
+  for (const one of here) {
+    const draft = store.outboxRow(one.draft);
+    if (one.text === one.shown || draft?.state !== "done" || draft.post === "") continue;
+    const due = one.editedMs + timers.editMs - now;
+    if (due > 0) {
+      next = Math.min(next, due);
+      continue;
+    }
+    one.editedMs = now;
+    one.shown = one.text;
+    const path = `/posts/${draft.post}/patch`;
+    // The props stay as they are; what an edit that fails would have shown is shown by the next one.
+    await rest.ask({ method: "PUT", path, json: { message: one.text } }, Anything);
+    return 0;
+  }
+  return Math.max(1, next);
+}

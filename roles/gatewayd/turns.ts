@@ -1,0 +1,271 @@
+// The owner's messages on their way to loopd, and what loopd has for the owner on its way back.
+//
+// 1. In one thread one message is with loopd at a time; those behind it can still be edited or deleted.
+// 2. loopd takes a message once, by its post's id, so it is submitted until it is accepted, also again
+//    after a restart.
+// 3. An outbox item becomes posts in one step with the end of its message, and is acknowledged when
+//    the last of them is known to be there.
+import type { Clock } from "../../shared/clock/clock.ts";
+import { type ErrorCode, ERRORS } from "../../shared/results/codes.ts";
+import type { Err } from "../../shared/results/result.ts";
+import type { Said } from "../../shared/wire/exchange.ts";
+import type { OutboxItem, TurnState } from "../../shared/wire/loop.ts";
+import type { Attachments } from "./attachments.ts";
+import { postsOf, safeBlocks } from "./outgoing_text.ts";
+import type { LoopEvent, Peers } from "./peers.ts";
+import type { Sender } from "./sender.ts";
+import type { Inbound, Outbound, Store } from "./store.ts";
+import type { Timers } from "./timers.ts";
+
+const MAX_POSTS = 10;
+/** Refusals that asking again would not change. */
+const FINAL: readonly ErrorCode[] = ["request-invalid", "session-damaged", "frame-too-large"];
+const WAITING_EMOJI = "hourglass_flowing_sand";
+
+export interface TurnsOptions {
+  readonly store: Store;
+  readonly sender: Sender;
+  readonly peers: Peers;
+  readonly attachments: Attachments;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly signal: AbortSignal;
+  /** The direct channel with the owner. */
+  readonly direct: string;
+  /** Code points that one post may have. */
+  readonly limit: () => number;
+}
+
+export type Turns = ReturnType<typeof makeTurns>;
+
+export function makeTurns(options: TurnsOptions) {
+  const { store, sender, peers, clock, timers, signal } = options;
+  const state: State = { submitting: new Map(), cancelling: new Set(), items: Promise.resolve() };
+  const turns = {
+    /** Looks for messages that can go to loopd now. */
+    pump(): void {
+      if (signal.aborted) return;
+      const seen = new Set<string>();
+      for (const row of store.turns(null)) {
+        if (seen.has(row.session)) markWaiting(options, row);
+        else if (!state.submitting.has(row.post)) {
+          state.submitting.set(row.post, run(options, turns, state, row));
+        }
+        seen.add(row.session);
+      }
+      sender.wakeAll();
+    },
+    /** Ends what a thread is doing; false when it does nothing. */
+    cancel(session: string): boolean {
+      const [row] = store.turns(session);
+      if (row === undefined) return false;
+      store.wishCancel(row.post);
+      if (row.state === "sent") cancelling(options, state, row);
+      return true;
+    },
+    /** A post of an item is there, or never will be. */
+    async rowEnded(row: Outbound): Promise<void> {
+      if (row.item >= 0 && !store.isItemOpen(row.item)) await peers.ack(row.item);
+    },
+    /** Follows loopd until the signal aborts. */
+    async follow(): Promise<void> {
+      while (!signal.aborted) {
+        await peers.watch((event) => onEvent(options, turns, state, event), signal);
+        await clock.sleep(timers.retryPeerMs, signal);
+      }
+      await Promise.all([state.items, ...state.submitting.values()]);
+    },
+  };
+  return turns;
+}
+
+type State = {
+  /** Messages that this process has submitted or is submitting, by post id. */
+  readonly submitting: Map<string, Promise<void>>;
+  readonly cancelling: Set<string>;
+  /** Items are handled one after another. */
+  items: Promise<void>;
+};
+
+function draftOf(row: Pick<Inbound, "post" | "channel" | "root">) {
+  return { channel: row.channel, root: row.root, draft: `d${row.post}` };
+}
+
+function markWaiting({ store }: TurnsOptions, row: Inbound): void {
+  const mark = { key: `r${row.post}`, is_what: "react" as const, text: WAITING_EMOJI };
+  store.put({ ...mark, channel: row.channel, root: row.post });
+}
+
+/** Gives one message to loopd, for as long as that takes. */
+async function run(
+  options: TurnsOptions,
+  turns: Pick<Turns, "pump">,
+  state: State,
+  first: Inbound,
+): Promise<void> {
+  const { store, sender, peers, attachments, clock, timers, signal } = options;
+  const begun = { ...draftOf(first), key: `d${first.post}`, text: "Taking it up" };
+  store.step(() => {
+    store.setInbox(first.post, "sent");
+    store.put({ key: begun.key, channel: begun.channel, root: begun.root, text: begun.text });
+    unmark(store, first);
+  });
+  sender.progress(first.session, draftOf(first), begun.text);
+  for (let n = 0; !signal.aborted; n++) {
+    const row = store.inboxRow(first.post);
+    if (row === undefined || row.state === "done") return;
+    const read = await attachments.read(row);
+    if (read.is === "again") {
+      sender.say(row.session, "Waiting for the attached files");
+    } else {
+      const notes = read.declined.join("\n");
+      if (notes !== "") store.put({ ...draftOf(row), key: `f${row.post}`, text: notes });
+      if (read.text.trim() === "") return finish(options, turns, state, row, notes);
+      if (row.cancel === 1 && n === 0) {
+        return finish(options, turns, state, row, "Cancelled before it began.");
+      }
+      const { session, post: messageId } = row;
+      const reply = await peers.submit({ session, messageId, text: read.text, label: read.label });
+      if (reply.ok) {
+        if (row.cancel === 1) cancelling(options, state, row);
+        return;
+      }
+      if (FINAL.includes(reply.code)) return finish(options, turns, state, row, refusalText(reply));
+      sender.say(row.session, `Waiting: ${ERRORS[reply.code].what}`);
+    }
+    await clock.sleep(timers.retryPeerMs * Math.min(2 ** n, 30), signal);
+  }
+}
+
+function unmark(store: Store, row: Inbound): void {
+  if (store.outboxRow(`r${row.post}`) === undefined) return;
+  const mark = { key: `u${row.post}`, is_what: "unreact" as const, text: WAITING_EMOJI };
+  store.put({ ...mark, channel: row.channel, root: row.post });
+}
+
+function refusalText(failure: Err): string {
+  const { what, todo } = ERRORS[failure.code];
+  return `${what} ${todo} (${failure.code}: ${failure.detail.slice(0, 500)})`;
+}
+
+/** Ends a message that never was loopd's. */
+function finish(
+  options: TurnsOptions,
+  turns: Pick<Turns, "pump">,
+  state: State,
+  row: Inbound,
+  text: string,
+): void {
+  const { store, sender } = options;
+  store.step(() => {
+    store.setInbox(row.post, "done");
+    putText(options, { ...draftOf(row), key: `a${row.post}`, item: -1 }, text);
+  });
+  sender.endProgress(row.session);
+  state.submitting.delete(row.post);
+  turns.pump();
+}
+
+/** Asks loopd to end the turn until the message has ended; survives restarts of either. */
+async function cancelling(options: TurnsOptions, state: State, row: Inbound): Promise<void> {
+  const { store, peers, clock, timers, signal } = options;
+  if (state.cancelling.has(row.post)) return;
+  state.cancelling.add(row.post);
+  while (!signal.aborted && store.inboxRow(row.post)?.state === "sent") {
+    await peers.cancel(row.session);
+    await clock.sleep(timers.retryPeerMs, signal);
+  }
+  state.cancelling.delete(row.post);
+}
+
+function onEvent(
+  options: TurnsOptions,
+  turns: Pick<Turns, "pump">,
+  state: State,
+  event: LoopEvent,
+): void {
+  if (event.kind === "turn_state") options.sender.say(event.body.session, stateText(event.body));
+  else if (event.kind === "outbox_item") {
+    state.items = state.items.then(() => takeItem(options, turns, state, event.body));
+  }
+}
+
+function stateText({ state, place, percent, tool }: Said<typeof TurnState>["body"]): string {
+  switch (state) {
+    case "queued":
+      return `Queued, place ${place ?? 1}`;
+    case "reading":
+      return `Reading ${percent ?? 0} %`;
+    case "calling":
+      return tool === null ? "Calling a tool" : `Calling ${tool}`;
+    case "waiting_approval":
+      return "Waiting for your approval";
+    default:
+      return state === "thinking" ? "Thinking" : "Writing";
+  }
+}
+
+async function takeItem(
+  options: TurnsOptions,
+  turns: Pick<Turns, "pump">,
+  state: State,
+  item: Said<typeof OutboxItem>["body"],
+): Promise<void> {
+  const { store, sender, peers, signal } = options;
+  const key = `o${item.n}-${item.created_unix_ms}`;
+  if (signal.aborted) return;
+  if (store.outboxRow(`${key}-0`) !== undefined) {
+    if (!store.isItemOpen(item.n)) await peers.ack(item.n);
+    return;
+  }
+  const text = await peers.fetch(item.n);
+  // It stays in loopd's outbox and is told of again when the watch begins anew.
+  if (!text.ok) return;
+  const row = item.message_id === null ? undefined : store.inboxRow(item.message_id);
+  store.step(() => {
+    if (row !== undefined) store.setInbox(row.post, "done");
+    putText(options, { ...placeOf(options, item, row), key, item: item.n }, text.value);
+  });
+  sender.endProgress(item.session);
+  if (row !== undefined) state.submitting.delete(row.post);
+  turns.pump();
+}
+
+/** Where an item belongs: its message's thread, its session's, or one that is made for the session. */
+function placeOf(
+  options: TurnsOptions,
+  item: Said<typeof OutboxItem>["body"],
+  row: Inbound | undefined,
+) {
+  const { store, direct } = options;
+  if (row !== undefined && row.state !== "done") return draftOf(row);
+  const known = store.thread(item.session);
+  if (known !== undefined) return { channel: known.channel, root: known.root, draft: "" };
+  if (item.session.startsWith("mm-")) {
+    return { channel: direct, root: item.session.slice(3), draft: "" };
+  }
+  // The first post of a session without a thread begins one for all that follow.
+  store.bindThread(item.session, direct, `=o${item.n}-${item.created_unix_ms}-0`);
+  return { channel: direct, root: "", draft: "" };
+}
+
+type Where = Pick<Outbound, "key" | "channel" | "root" | "draft" | "item">;
+
+function putText(options: TurnsOptions, where: Where, text: string): void {
+  const posts = postsOf(safeBlocks(text), options.limit());
+  const put = (i: number, part: string, file = "") =>
+    options.store.put({
+      ...where,
+      key: `${where.key}-${i}`,
+      draft: i === 0 ? where.draft : "",
+      root: where.root === "" && i > 0 ? `=${where.key}-0` : where.root,
+      text: part,
+      file,
+    });
+  if (posts.length <= MAX_POSTS) return void posts.forEach((part, i) => put(i, part));
+  const count = [...text].length;
+  const note =
+    `The answer has ${count} characters, more than ${MAX_POSTS} posts hold. It follows as a file.`;
+  put(0, note);
+  put(1, "The whole answer:", text);
+}
