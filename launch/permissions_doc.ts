@@ -61,6 +61,7 @@ function list(verb: string, names: readonly string[]): string[] {
 /** A flag, then each of its entries on a line of its own. */
 function lines(flag: string): string[] {
   const at = flag.indexOf("=");
+  if (at < 0) return [flag];
   return [flag.slice(0, at + 1), ...flag.slice(at + 1).split(",").map((entry) => `  ${entry}`)];
 }
 

@@ -77,6 +77,22 @@ const ResultRecord = record("result", {
   container: text.nullable(),
 });
 
+const Request = {
+  session: SessionId,
+  call: CallId,
+  /** Counts the requests of a call from 0. */
+  n: z.int().min(0),
+  method: text,
+  url: text,
+  bytes: z.int().min(0),
+  sha256: Sha256,
+  /** Why egressd did not let it leave, or null. */
+  refused: text.nullable(),
+};
+const RequestRecord = record("request", Request);
+/** A request with its body in base 64, durable before it leaves. */
+const PayloadRecord = record("payload", { ...Request, body: text });
+
 const GrantsRecord = record("grants", {
   files: z.array(z.strictObject({ file: text, sha256: Sha256 })),
   built_in: z.array(z.strictObject({ name: text, sha256: Sha256 })),
@@ -111,6 +127,8 @@ export const AuditRecord = z.discriminatedUnion("kind", [
   ApprovalRecord,
   StartRecord,
   ResultRecord,
+  RequestRecord,
+  PayloadRecord,
   GrantsRecord,
   StopRecord,
   ResumeRecord,

@@ -1,17 +1,19 @@
 // Runs what a plan says, where it says. Nobody comes here without a plan that was taken out of a
 // decision; nothing here decides anything.
 import { type Clock, isoTime } from "../../shared/clock/clock.ts";
-import type { CallId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
+import { ERRORS } from "../../shared/results/codes.ts";
 import { assertNever, type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
-import { canonicalText, encodeCanonical, encodeUtf8 } from "../../shared/wire/codec.ts";
+import { canonicalText, encodeCanonical, encodeUtf8, toBase64 } from "../../shared/wire/codec.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import type { MEMORY_CALL } from "../../shared/wire/memory.ts";
+import type { NewAuditRecord } from "./audit_records.ts";
 import { searchTools, type Tools } from "./catalog.ts";
 import type { Plan } from "./plan.ts";
 import { toolFlags } from "./runtime/argv.ts";
 import type { RunOutcome, Runtime } from "./runtime/plan.ts";
+import type { RecordRequest, WayAsked, WayOut } from "./way_out.ts";
 
 /** What became of an effect, apart from the output that was handed on while it ran. */
 export type Effect = {
@@ -43,8 +45,10 @@ export type Executors = {
     args: Uint8Array,
     io: EffectIo,
   ) => Promise<Result<MemoryReply>>;
-  /** Opens a call's way to its origins; the folder to mount. */
-  readonly egress: (call: CallId, origins: readonly string[]) => Promise<Result<string>>;
+  /** Opens a call's way to its origins. */
+  readonly egress: (asked: WayAsked, record: RecordRequest) => Promise<Result<WayOut>>;
+  /** Appends to the audit log. */
+  readonly record: (record: NewAuditRecord) => Result<unknown>;
   readonly secret: (name: string) => Result<Secret>;
 };
 
@@ -88,33 +92,54 @@ async function inContainer(executors: Executors, plan: Plan, io: EffectIo): Prom
   }
   const secrets = secretsOf(executors, plan);
   if (!secrets.ok) return failed(secrets.code, "The secret that the grant names cannot be read");
-  const folder = await egressFolder(executors, plan);
-  if (!folder.ok) return failed(folder.code, folder.detail);
+  const way = await wayOut(executors, plan, secrets.value, tool.manifest.log_payload === true);
+  if (!way.ok) return { ...failed(way.code, ERRORS["egress-unavailable"].what), log: way.detail };
   const mounts = plan.mounts.map(({ path, write }) => ({ hostPath: path, write }));
   const ran = await runtime.run({
     callId: plan.call,
     tool: plan.tool,
     image: plan.image,
     argsJson: canonicalText(plan.inner_args),
-    secretsJson: secrets.value,
+    secretsJson: secrets.value.stdin,
     mounts,
     map: mounts.length > 0 ? "owner" : "blind",
     limits: plan.limits,
-    egressFolder: folder.value,
-    flags: toolFlags(tool.manifest, mounts),
-  }, io);
+    egressFolder: way.value?.folder ?? null,
+    flags: toolFlags(tool.manifest, mounts, plan.hosts),
+  }, io).finally(() => way.value?.close());
   return ran.ok ? effectOf(ran.value) : failed(ran.code, ran.detail);
 }
 
-function secretsOf(executors: Executors, plan: Plan): Result<string | null> {
-  if (plan.secret === null) return ok(null);
-  const secret = executors.secret(plan.secret.name);
-  return secret.ok ? ok(canonicalText({ [plan.secret.name]: secret.value.reveal() })) : secret;
+type GivenSecrets = {
+  /** JSON for the call's standard input. */
+  readonly stdin: string | null;
+  readonly inject: WayAsked["inject"];
+};
+
+function secretsOf(executors: Executors, plan: Plan): Result<GivenSecrets> {
+  if (plan.secret === null) return ok({ stdin: null, inject: null });
+  const { name, as } = plan.secret;
+  const secret = executors.secret(name);
+  if (!secret.ok) return secret;
+  const value = secret.value.reveal();
+  if (as === "stdin") return ok({ stdin: canonicalText({ [name]: value }), inject: null });
+  return ok({ stdin: null, inject: { header: as.slice("header:".length), value } });
 }
 
-function egressFolder(executors: Executors, plan: Plan): Promise<Result<string | null>> {
-  if (plan.hosts.length === 0) return Promise.resolve(ok(null));
-  return executors.egress(plan.call, plan.hosts);
+/** The call's way out, or null when its plan names no host. Each request goes into the audit log. */
+async function wayOut(
+  { egress, record }: Executors,
+  { call, session, hosts }: Plan,
+  { inject }: GivenSecrets,
+  log_payload: boolean,
+): Promise<Result<WayOut | null>> {
+  if (hosts.length === 0) return ok(null);
+  return await egress({ call, origins: [...hosts], inject, log_payload }, (line, body) => {
+    const said = { session, call, ...line };
+    return body === null
+      ? record({ kind: "request", ...said })
+      : record({ kind: "payload", ...said, body: toBase64(body) });
+  });
 }
 
 function effectOf(ran: RunOutcome): Effect {

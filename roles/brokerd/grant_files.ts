@@ -204,9 +204,10 @@ function allowProblems(
   }
   if (grant.secret !== undefined) {
     const { name, as } = grant.secret;
-    if (as !== "stdin") {
-      found.push(`${at("secret")}A secret in a header needs egressd to carry traffic`);
-    } else if (!place.secrets.has(name)) {
+    if (as !== "stdin" && !manifest.network) {
+      found.push(`${at("secret")}${grant.tool} has no network, so no header to put a secret in`);
+    }
+    if (!place.secrets.has(name)) {
       found.push(`${at("secret")}There is no secret ${name} in brokerd.toml`);
     }
   }

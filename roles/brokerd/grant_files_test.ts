@@ -79,7 +79,7 @@ Deno.test("loadGrants() every mistake is named with its file and line, and block
         grant(`["${root}/notes"]`, 'secret = { name = "other", as = "stdin" }\n'),
         /no secret other/,
       ],
-      [grant(`["${root}/notes"]`, 'secret = { name = "key", as = "header:X-Key" }\n'), /egressd/],
+      [grant(`["${root}/notes"]`, 'secret = { name = "key", as = "header:X-Key" }\n'), /has no network/],
       [grant(`["${root}/notes"]`, `image = "${"f".repeat(64)}"\n`), /no catalogue/],
       [grant(`["${root}/notes"]`, 'write = true\nwhen_untrusted = "same"\n'), /"same"/],
       [grant(`["${root}/notes"]`, "[limits]\npids = 100000\n"), /pids/],

@@ -7,7 +7,8 @@
 // 4. A higher label, or a problem file, never widens the verdict.
 import { classWithin, type Label } from "../../shared/labels/label.ts";
 import { globMatches } from "./glob.ts";
-import { type AllowGrant, canonicalOrigin, type DenyGrant, type Grant } from "./grant_schema.ts";
+import { looksLikeHttp, readHttpUrl } from "../../shared/url/origin.ts";
+import type { AllowGrant, DenyGrant, Grant } from "./grant_schema.ts";
 import { MISS_ORDER, type Reason } from "./reasons.ts";
 
 /** A path that a call names. All are absolute; links are resolved as far as the path exists. */
@@ -139,7 +140,7 @@ function pathMiss(grant: AllowGrant, path: NamedPath): Reason | null {
 function hostsHold(grant: AllowGrant, question: Question): boolean {
   if (!question.network) return true;
   return grant.hosts.length > 0 &&
-    originsIn(question.args).every((origin) => grant.hosts.includes(origin));
+    urlsIn(question.args).every((url) => grant.hosts.includes(readHttpUrl(url)?.origin ?? ""));
 }
 
 function patternsHold(grant: AllowGrant, question: Question): boolean {
@@ -188,7 +189,7 @@ function denyPathHit(grant: DenyGrant, question: Question): boolean {
 }
 
 function denyTextHit(grant: DenyGrant, question: Question): boolean {
-  if (originsIn(question.args).some((origin) => grant.hosts.includes(origin))) return true;
+  if (urlsIn(question.args).some((url) => isDenied(grant, url))) return true;
   const patterns = Object.entries(grant.patterns ?? {});
   const isMatch = patterns.some(([argument, globs]) =>
     textsOf(question.args[argument]).some((text) => globs.some((glob) => globMatches(glob, text)))
@@ -205,7 +206,19 @@ function textsOf(value: unknown): string[] {
   return [];
 }
 
-/** The origin of every argument that is an http or https URL. */
-function originsIn(args: JsonObject): string[] {
-  return Object.values(args).flatMap(textsOf).map(canonicalOrigin).filter((one) => one !== null);
+/** Every text of the arguments that a program could take for an http or https URL, and every `url`. */
+function urlsIn(args: JsonObject): string[] {
+  const named = textsOf(args.url);
+  const others = Object.values(args).flatMap(textsOf).filter(looksLikeHttp);
+  return [...new Set([...named, ...others])];
+}
+
+/** A URL that the house would not carry anyway is held against a deny as loosely as it can be read. */
+function isDenied(grant: DenyGrant, text: string): boolean {
+  const strict = readHttpUrl(text);
+  if (strict !== null) return grant.hosts.includes(strict.origin);
+  if (!looksLikeHttp(text)) return false;
+  const { protocol, hostname, port } = new URL(text);
+  const written = port !== "" ? port : protocol === "https:" ? "443" : "80";
+  return grant.hosts.includes(`${protocol}//${hostname.replace(/\.+$/, "")}:${written}`);
 }

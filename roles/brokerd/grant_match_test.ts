@@ -146,6 +146,33 @@ Deno.test("evaluate() a deny ignores labels and reaches everything a call would 
   const host = deny({ hosts: ["https://evil.example:443"] });
   const args = { url: "https://EVIL.example/x?y" };
   strictEqual(rule([allow(), host], question({ args })), "denied_by_grant");
+  for (
+    const url of ["https://evil.example./", " https://evil.example/", "https://a@evil.example"]
+  ) {
+    strictEqual(rule([allow(), host], question({ args: { text: url } })), "denied_by_grant", url);
+  }
+});
+
+Deno.test("evaluate() a call with network passes only with whole granted origins", () => {
+  const grant = allow({ hosts: ["https://a.example:443"] });
+  const asked = (url: unknown) => rule([grant], question({ network: true, args: { url } }));
+  for (
+    const url of [
+      "http://a.example/",
+      "https://a.example:444/",
+      "https://a.example.evil.example/",
+      "https://a.example@evil.example/",
+      "https://a.example./",
+      " https://a.example/",
+      "https://a.example\\@evil.example/",
+      "a.example",
+      "ftp://a.example/",
+      ["https://a.example/", "https://b.example/"],
+    ]
+  ) {
+    strictEqual(asked(url), "host_not_granted", String(url));
+  }
+  strictEqual(asked("HTTPS://A.example/x?y#z"), "auto");
 });
 
 Deno.test("evaluate() a command is matched word by word, never as text", () => {

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { Sha256, ToolName } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
 import { AbsolutePath } from "../../shared/config/fields.ts";
+import { readHttpUrl } from "../../shared/url/origin.ts";
 import { globProblem } from "./glob.ts";
 
 const Glob = z.string().max(1_000).refine(
@@ -16,16 +17,7 @@ const Globs = z.array(Glob).min(1).max(64);
 export const Origin = z.string().max(300).regex(
   /^https?:\/\/(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\]):[1-9][0-9]{0,4}$/,
   "write https://name:port in lower case",
-).refine((text) => canonicalOrigin(text) === text, "write the address in its canonical form");
-
-/** The origin of an http or https URL with its port written out, or null. */
-export function canonicalOrigin(text: string): string | null {
-  if (!/^https?:/i.test(text) || !URL.canParse(text)) return null;
-  const url = new URL(text);
-  if (url.hostname === "" || url.hostname.endsWith(".")) return null;
-  const port = url.port !== "" ? url.port : url.protocol === "https:" ? "443" : "80";
-  return `${url.protocol}//${url.hostname}:${port}`;
-}
+).refine((text) => readHttpUrl(text)?.origin === text, "write the address in its canonical form");
 
 /** A TOML date-time with an offset, as milliseconds since 1970. */
 const Expiry = z.custom<Date>((value) => value instanceof Date && !hasNoOffset(value), {

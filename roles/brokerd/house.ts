@@ -146,7 +146,7 @@ function assemble(parts: Parts): Result<House> {
     clock,
     watch,
     stop,
-    executors: { ...ports, tools: parts.tools },
+    executors: { ...ports, tools: parts.tools, record: audit.append },
     forbidden: ports.forbidden,
     defaults: config.limits,
     concurrent: config.runtime.concurrent,

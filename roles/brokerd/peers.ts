@@ -2,10 +2,11 @@
 import { ok } from "../../shared/results/result.ts";
 import { APPROVAL_CLOSED, APPROVAL_POST, NOTICE_POST } from "../../shared/wire/broker_gateway.ts";
 import { call } from "../../shared/wire/dial.ts";
-import { EGRESS_OPEN, EGRESS_STATUS } from "../../shared/wire/egress.ts";
+import { EGRESS_STATUS } from "../../shared/wire/egress.ts";
 import { MEMORY_CALL } from "../../shared/wire/memory.ts";
 import type { SocketName } from "../../shared/wire/sockets.ts";
 import type { HousePorts } from "./house.ts";
+import { openWayOut } from "./way_out.ts";
 
 const STATUS_MS = 500;
 
@@ -21,10 +22,7 @@ export function peers(
       const reply = await call(pathOf("broker-memory/memory"), MEMORY_CALL, request, options);
       return reply.ok ? ok(reply.value.body) : reply;
     },
-    async egress(id, origins) {
-      const reply = await call(egress, EGRESS_OPEN, { call: id, origins: [...origins] });
-      return reply.ok ? ok(reply.value.body.folder) : reply;
-    },
+    egress: (asked, record) => openWayOut(egress, asked, record),
     async egressStatus() {
       const reply = await call(egress, EGRESS_STATUS, {}, { silenceMs: STATUS_MS });
       return reply.ok ? ok(reply.value.body.summary) : reply;

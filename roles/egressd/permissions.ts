@@ -1,9 +1,19 @@
 // The exact permission flags of egressd, from its configuration. Pure; the launcher and the rendered
-// units use nothing else.
-import type { EgressdConfig } from "../../shared/config/egressd.ts";
+// units use nothing else. The one role with an open network flag: its own matcher admits exact origins,
+// and Deno refuses every denied address after resolution, at the moment of connecting.
+import { DENIED_RANGES, type EgressdConfig } from "../../shared/config/egressd.ts";
 import { flags, type Place, roleRow } from "../../shared/permissions/flags.ts";
+import { callsFolder } from "../../shared/permissions/places.ts";
 
-/** It reaches no host: it answers every `open` with a refusal, so it needs its socket alone. */
-export function permissions(_config: EgressdConfig, place: Place): string[] {
-  return flags(roleRow("egressd", place.home, {}), place.home);
+export function permissions(config: EgressdConfig, place: Place): string[] {
+  const denied = DENIED_RANGES.filter((range) => !config.deny.open.includes(range));
+  const row = roleRow("egressd", place.home, {
+    reads: config.ca_file === undefined ? [] : [config.ca_file],
+    writes: [callsFolder(place.home)],
+  });
+  return [
+    "--allow-net",
+    `--deny-net=${[...denied, ...config.deny.more].join(",")}`,
+    ...flags(row, place.home).filter((flag) => !flag.startsWith("--allow-net=")),
+  ];
 }

@@ -43,3 +43,8 @@ export function homeProblem(home: string): string | undefined {
   }
   return undefined;
 }
+
+/** The folder of the sockets of single calls, egressd's alone. */
+export function callsFolder(home: string): string {
+  return `${home}/run/eg`;
+}

@@ -143,8 +143,8 @@ export const ERRORS = {
     todo: "Read the first line of Podman's answer in brokerd's log.",
   },
   "egress-unavailable": {
-    what: "A tool call needs the network, and no traffic is carried.",
-    todo: "Nothing was sent; use a tool that needs no network.",
+    what: "A tool call needs the network, and no way out could be opened.",
+    todo: "Nothing was sent; see whether egressd runs, with bxctl status.",
   },
   "channel-idle": {
     what: "No channel is configured, so nothing can be posted to the owner.",

@@ -91,6 +91,8 @@ export const Manifest = z.strictObject({
   effect: z.enum(TOOL_EFFECTS),
   /** Whether the tool speaks to granted origins through a call's egress socket. */
   network: z.boolean(),
+  /** Whether every body it sends is recorded in full before it leaves. */
+  log_payload: z.literal(true).optional(),
   /** Whether the tool uses the bounded scratch folder of its container. */
   scratch: z.boolean(),
   /** Names of environment variables the program asks for; they may be unset. */

@@ -9,6 +9,7 @@ export const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>>
   "roles/memoryd/index_port.ts": { "new-worker": "the one place that starts the search Worker" },
   "shared/clock/clock.ts": { "time-and-chance": "the clock port itself" },
   "shared/clock/random.ts": { "time-and-chance": "the random port itself" },
+  "roles/egressd/call_socket.ts": { "deno-port": "the port to the network, and a call's socket" },
   "roles/brokerd/runtime/deno_process.ts": { "deno-port": "the port that starts Podman" },
   "shared/disk/deno_disk.ts": { "deno-port": "the disk port itself" },
   "roles/bxctl/deno_terminal.ts": { "deno-port": "the port of the owner's terminal" },

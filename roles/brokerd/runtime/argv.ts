@@ -29,11 +29,12 @@ const MIB = 1_048_576;
 /** Podman's own clock ends a container this much after ours should have. */
 const TIMEOUT_MARGIN_S = 2;
 const MAX_MOUNTS = 16;
+const EGRESS_SOCKET = "/eg/s.sock";
 
 const MAPS = { blind: 2, owner: 0 } as const;
 const ENVIRONMENT = ["DENO_DIR=/dd", "NO_COLOR=1", "HOME=/tmp", "DENO_NO_UPDATE_CHECK=1"];
 const FLAG =
-  /^--allow-(?:(?:read|write)=\/(?:grant\/[0-9]+|tmp|eg\/s\.sock)(?:,\/(?:grant\/[0-9]+|tmp|eg\/s\.sock))*|env=[A-Z][A-Z0-9_]*(?:,[A-Z][A-Z0-9_]*)*|net=[a-z0-9.:_-]+(?:,[a-z0-9.:_-]+)*,unix:\/eg\/s\.sock)$/;
+  /^--allow-(?:(?:read|write)=\/(?:grant\/[0-9]+|tmp|eg\/s\.sock)(?:,\/(?:grant\/[0-9]+|tmp|eg\/s\.sock))*|env=[A-Z][A-Z0-9_]*(?:,[A-Z][A-Z0-9_]*)*|net=[\[\]a-z0-9.:_-]+(?:,[\[\]a-z0-9.:_-]+)*,unix:\/eg\/s\.sock)$/;
 
 /** The container's name: one call, one name, one start. */
 export function containerName(callId: string): string {
@@ -51,11 +52,23 @@ export function podmanArgs(runtime: "runc" | "crun"): readonly string[] {
 }
 
 /** The permission flags a tool's program gets for these mounts: its own needs and nothing else. */
-export function toolFlags(manifest: Manifest, mounts: readonly Mount[]): readonly string[] {
-  const scratch = manifest.scratch ? ["/tmp"] : [];
-  const read = [...mounts.map((_mount, index) => `/grant/${index}`), ...scratch];
-  const write = [...mounts.flatMap((m, index) => m.write ? [`/grant/${index}`] : []), ...scratch];
+export function toolFlags(
+  manifest: Manifest,
+  mounts: readonly Mount[],
+  hosts: readonly string[] = [],
+): readonly string[] {
+  const own = [
+    ...(manifest.scratch ? ["/tmp"] : []),
+    ...(hosts.length > 0 ? [EGRESS_SOCKET] : []),
+  ];
+  const read = [...mounts.map((_mount, index) => `/grant/${index}`), ...own];
+  const write = [...mounts.flatMap((m, index) => m.write ? [`/grant/${index}`] : []), ...own];
+  const net = [
+    ...hosts.map((origin) => origin.replace(/^https?:\/\//, "")),
+    `unix:${EGRESS_SOCKET}`,
+  ];
   return [
+    ...(hosts.length > 0 ? [`--allow-net=${net.join(",")}`] : []),
     ...(read.length > 0 ? [`--allow-read=${read.join(",")}`] : []),
     ...(write.length > 0 ? [`--allow-write=${write.join(",")}`] : []),
     ...(manifest.env.length > 0 ? [`--allow-env=${manifest.env.join(",")}`] : []),
@@ -176,8 +189,8 @@ function heapMiB(limits: ToolLimits): number {
 function egressFlags(folder: string | null): readonly string[] {
   if (folder === null) return [];
   return [
-    "--env=HTTP_PROXY=unix:/eg/s.sock",
-    "--env=HTTPS_PROXY=unix:/eg/s.sock",
+    `--env=HTTP_PROXY=unix:${EGRESS_SOCKET}`,
+    `--env=HTTPS_PROXY=unix:${EGRESS_SOCKET}`,
     mountFlag({ hostPath: folder, write: false }, "/eg"),
   ];
 }
