@@ -4,17 +4,19 @@
 //    newest of equal hits comes first by comparing ids.
 // 2. Each row carries a digest of itself, checked when it is shown: a damaged label is never believed.
 // 3. A row lends its words to its neighbours in the same log only where that makes no neighbour seem
-//    cleaner: the lender's label must be covered by the borrower's.
+//    cleaner: the lender's label must be covered by the borrower's. A scene is up to 64 rows that
+//    follow each other in a log under one label; a note is a scene of its own.
 // Everything here may throw what SQLite throws; the index is disposable and its keeper rebuilds it.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import { z } from "zod";
 import { DataClass, equalLabel, join } from "../../shared/labels/label.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
-import { matchQuery, type Terms, tokens } from "./words.ts";
+import { ranker } from "./ranking.ts";
+import { dayWords, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
-const INDEX_FORM = "1";
+const INDEX_FORM = "2";
 
 /** The name under which notes.md stands among the logs. */
 export const NOTES_LOG = "notes.md";
@@ -38,7 +40,7 @@ export const Row = z.object({
 });
 export type Row = z.output<typeof Row>;
 
-const Stored = Row.extend({ id: z.int(), digest: z.string() });
+const Stored = Row.extend({ id: z.int(), scene: z.int(), digest: z.string() });
 
 /** Where reading of a log stands, and the label there: everything before `offset` is in the index. */
 export const Progress = z.object({
@@ -55,6 +57,7 @@ export type Progress = z.output<typeof Progress>;
 
 const Size = z.object({ logs: z.int(), rows: z.int(), notes: z.int() });
 
+const TOKENIZER = `"porter unicode61 remove_diacritics 2 categories 'L* M* N* S* C*'"`;
 const TABLES = `
   CREATE TABLE about (form TEXT NOT NULL, max_class TEXT NOT NULL) STRICT;
   CREATE TABLE logs (
@@ -62,21 +65,16 @@ const TABLES = `
     class TEXT NOT NULL, untrusted INTEGER NOT NULL, problem TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE rows (
-    id INTEGER PRIMARY KEY, log TEXT NOT NULL, record INTEGER NOT NULL, part INTEGER NOT NULL,
-    time_unix_ms INTEGER NOT NULL, who TEXT NOT NULL, tag TEXT NOT NULL, class TEXT NOT NULL,
-    untrusted INTEGER NOT NULL, text TEXT NOT NULL, digest TEXT NOT NULL
+    id INTEGER PRIMARY KEY, scene INTEGER NOT NULL, log TEXT NOT NULL, record INTEGER NOT NULL,
+    part INTEGER NOT NULL, time_unix_ms INTEGER NOT NULL, who TEXT NOT NULL, tag TEXT NOT NULL,
+    class TEXT NOT NULL, untrusted INTEGER NOT NULL, text TEXT NOT NULL, digest TEXT NOT NULL
   ) STRICT;
   CREATE UNIQUE INDEX places ON rows (log, record, part);
-  CREATE VIRTUAL TABLE words USING fts5 (
-    own, near, content = '',
-    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* M* N* S* C*'"
-  );
+  CREATE VIRTUAL TABLE words USING fts5 (own, near, content = '', tokenize = ${TOKENIZER});
+  CREATE VIRTUAL TABLE scenes USING fts5 (own, days, content = '', tokenize = ${TOKENIZER});
 `;
 
-/** Weight of a neighbour's words against a text's own. */
-const NEAR_WEIGHT = 0.4;
-/** Rows that one search may rank; words that are in more say little. */
-const MAX_ROWS = 8_000;
+const SCENE_ROWS = 64;
 const SLOTS = 1_024;
 const MAX_TIME = 2 ** 42;
 
@@ -127,7 +125,9 @@ export function createIndexDb(path: string, maxClass: DataClass): IndexDb {
 
 function isWhole(db: DatabaseSync): boolean {
   const check = db.prepare("PRAGMA quick_check(1)").get();
-  db.exec("INSERT INTO words (words) VALUES ('integrity-check')");
+  for (const table of ["words", "scenes"]) {
+    db.exec(`INSERT INTO ${table} (${table}) VALUES ('integrity-check')`);
+  }
   return check?.quick_check === "ok";
 }
 
@@ -137,17 +137,23 @@ function digestOf(row: Row): string {
   return hash("sha256", canonicalText(fields), "hex").slice(0, 24);
 }
 
-/** A row with its id and its own words. */
-type Placed = { readonly id: number; readonly row: Row; readonly own: string };
+/** A row with its id, the id of its scene (that of its first row) and its own words. */
+type Placed = {
+  readonly id: number;
+  readonly scene: number;
+  readonly row: Row;
+  readonly own: string;
+};
 
-function placed(id: number, row: Row): Placed {
-  return { id, row, own: tokens(row.text).join(" ") };
+function checked(raw: unknown): z.output<typeof Stored> {
+  const found = Stored.parse(raw);
+  if (digestOf(found) !== found.digest) throw new Error("A row of the index is damaged");
+  return found;
 }
 
-function stored(raw: unknown): Placed {
-  const { id, digest, ...row } = Stored.parse(raw);
-  if (digestOf(row) !== digest) throw new Error("A row of the index is damaged");
-  return placed(id, row);
+function placed(raw: unknown): Placed {
+  const { id, scene, digest: _digest, ...row } = checked(raw);
+  return { id, scene, row, own: tokens(row.text).join(" ") };
 }
 
 /** The words of `lender` as `borrower` may have them. */
@@ -167,13 +173,31 @@ function tellWords(how: StatementSync, rows: readonly Placed[], from: number): v
   }
 }
 
+/** Tells the scene index of whole scenes. */
+function tellScenes(how: StatementSync, rows: readonly Placed[]): void {
+  for (const [scene, members] of Map.groupBy(rows, (one) => one.scene)) {
+    const days = new Set(members.map((one) => dayWords(one.row.time_unix_ms)));
+    how.run(scene, members.map((one) => one.own).join(" "), [...days].join(" "));
+  }
+}
+
+/** The scene that a row joins which follows `before`; undefined when it begins one. */
+function sceneAfter(before: readonly Placed[], row: Row): number | undefined {
+  const last = before.at(-1);
+  if (last === undefined || row.log === NOTES_LOG || !equalLabel(last.row, row)) return undefined;
+  const size = before.slice(-SCENE_ROWS).filter((one) => one.scene === last.scene).length;
+  return size < SCENE_ROWS ? last.scene : undefined;
+}
+
 function indexDb(db: DatabaseSync): IndexDb {
   const q = statements(db);
-  const put = (row: Row): Placed => {
+  const rank = ranker(db);
+  const put = (row: Row, before: readonly Placed[]): Placed => {
     let id = firstId(row);
     while (q.row.get(id) !== undefined) id++;
-    q.insert.run({ ...row, untrusted: Number(row.untrusted), id, digest: digestOf(row) });
-    return placed(id, row);
+    const scene = sceneAfter(before, row) ?? id;
+    q.insert.run({ ...row, untrusted: Number(row.untrusted), id, scene, digest: digestOf(row) });
+    return { id, scene, row, own: tokens(row.text).join(" ") };
   };
   return {
     inOneStep: (change) => {
@@ -187,13 +211,21 @@ function indexDb(db: DatabaseSync): IndexDb {
       }
     },
     add: (log, rows) => {
-      const tail = rows.length === 0 ? [] : q.tail.all(log).map(stored).reverse();
-      // The last row had no next neighbour. The word index must be told exactly what it forgets.
-      tellWords(q.forget, tail, tail.length - 1);
-      tellWords(q.learn, [...tail, ...rows.map(put)], tail.length - 1);
+      if (rows.length === 0) return;
+      const all = q.tail.all(log, log === NOTES_LOG ? 1 : SCENE_ROWS).map(placed).reverse();
+      const known = all.length;
+      const open = all.at(-1)?.scene;
+      // The last row had no next neighbour. The word indexes must be told exactly what they forget.
+      tellWords(q.forget, all, known - 1);
+      tellScenes(q.forgetScene, all.filter((one) => one.scene === open));
+      for (const row of rows) all.push(put(row, all));
+      tellWords(q.learn, all, known - 1);
+      tellScenes(q.learnScene, all.filter((one, i) => i >= known || one.scene === open));
     },
     drop: (log) => {
-      tellWords(q.forget, q.rows.all(log).map(stored), 0);
+      const all = q.rows.all(log).map(placed);
+      tellWords(q.forget, all, 0);
+      tellScenes(q.forgetScene, all);
       q.dropRows.run(log);
       q.dropLog.run(log);
     },
@@ -203,27 +235,10 @@ function indexDb(db: DatabaseSync): IndexDb {
     },
     logs: () => q.logs.all().map((row) => String(row.log)),
     skipped: () => q.skipped.all().map((row) => `${row.log}: ${row.problem}`),
-    search: (terms, k) => {
-      const query = matchQuery(tellingTerms(q.spread, terms));
-      if (query === null) return [];
-      return q.search.all(query, k).map((hit) => stored(q.row.get(Number(hit.id))).row);
-    },
+    search: (terms, k) => rank(terms, k).map((id) => Row.parse(checked(q.row.get(id)))),
     size: () => Size.parse(q.size.get()),
     close: () => db.close(),
   };
-}
-
-/** The rarest terms, as many as one search may look through; the rarest of all in any case. */
-function tellingTerms(spread: StatementSync, terms: Terms): Terms {
-  const counted = terms.map((term) => ({
-    term,
-    rows: Number(spread.get(matchQuery([term]), MAX_ROWS + 1)?.n ?? 0),
-  })).sort((a, b) => a.rows - b.rows);
-  let sum = 0;
-  return counted.filter(({ rows }, i) => {
-    sum += rows;
-    return i === 0 || sum <= MAX_ROWS;
-  }).map(({ term }) => term);
 }
 
 function firstId(row: Row): number {
@@ -236,13 +251,15 @@ function statements(db: DatabaseSync) {
   return {
     insert: one(
       `INSERT INTO rows VALUES
-       (:id, :log, :record, :part, :time_unix_ms, :who, :tag, :class, :untrusted, :text, :digest)`,
+       (:id, :scene, :log, :record, :part, :time_unix_ms, :who, :tag, :class, :untrusted, :text, :digest)`,
     ),
     row: one("SELECT * FROM rows WHERE id = ?"),
     rows: one("SELECT * FROM rows WHERE log = ? ORDER BY record, part"),
-    tail: one("SELECT * FROM rows WHERE log = ? ORDER BY record DESC, part DESC LIMIT 2"),
+    tail: one("SELECT * FROM rows WHERE log = ? ORDER BY record DESC, part DESC LIMIT ?"),
     learn: one("INSERT INTO words (rowid, own, near) VALUES (?, ?, ?)"),
     forget: one("INSERT INTO words (words, rowid, own, near) VALUES ('delete', ?, ?, ?)"),
+    learnScene: one("INSERT INTO scenes (rowid, own, days) VALUES (?, ?, ?)"),
+    forgetScene: one("INSERT INTO scenes (scenes, rowid, own, days) VALUES ('delete', ?, ?, ?)"),
     dropRows: one("DELETE FROM rows WHERE log = ?"),
     dropLog: one("DELETE FROM logs WHERE log = ?"),
     progress: one("SELECT * FROM logs WHERE log = ?"),
@@ -251,11 +268,6 @@ function statements(db: DatabaseSync) {
     ),
     logs: one("SELECT log FROM logs ORDER BY log"),
     skipped: one("SELECT log, problem FROM logs WHERE problem <> '' ORDER BY log LIMIT 200"),
-    spread: one("SELECT count(*) AS n FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"),
-    search: one(
-      `SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}) AS score FROM words WHERE words MATCH ?
-       ORDER BY score, rowid DESC LIMIT ?`,
-    ),
     size: one(
       `SELECT
        (SELECT count(*) FROM logs WHERE log <> '${NOTES_LOG}' AND problem = '') AS logs,

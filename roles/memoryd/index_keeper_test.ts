@@ -81,8 +81,11 @@ function dump(path: string): string {
         `SELECT rowid, bm25(words, 1.0, 0.4) FROM words WHERE words MATCH '"${word}"' ORDER BY rowid`,
       )
     );
-    return [all("SELECT * FROM rows ORDER BY id"), all("SELECT * FROM logs ORDER BY log"), ...words]
-      .join("\n");
+    const scenes = ["a", "launch", "september"].map((word) =>
+      all(`SELECT rowid, bm25(scenes) FROM scenes WHERE scenes MATCH '"${word}"' ORDER BY rowid`)
+    );
+    const tables = [all("SELECT * FROM rows ORDER BY id"), all("SELECT * FROM logs ORDER BY log")];
+    return [...tables, ...words, ...scenes].join("\n");
   } finally {
     db.close();
   }

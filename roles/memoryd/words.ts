@@ -5,6 +5,8 @@
 //    found whatever a dictionary makes of its surroundings.
 // 3. A query is made of quoted tokens and OR alone. A token is letters, marks, digits or one symbol;
 //    no character of FTS5's grammar can be in it.
+import { isoTime } from "../../shared/clock/clock.ts";
+import { baseForm, STOP_WORDS } from "./english.ts";
 
 const SCRIPTS = "Han|Hiragana|Katakana|Hangul|Thai|Lao|Khmer|Myanmar";
 const UNSPACED = SCRIPTS.split("|").map((name) => `\\p{Script=${name}}`).join("");
@@ -26,18 +28,20 @@ export function folded(text: string): string {
 /** The tokens of a text in order, folded. */
 export function tokens(text: string): string[] {
   const found = folded(text).match(TOKEN) ?? [];
-  return found.map((token) => token.slice(0, MAX_TOKEN_CHARACTERS).toWellFormed());
+  return found.map((token) => baseForm(token.slice(0, MAX_TOKEN_CHARACTERS).toWellFormed()));
 }
 
-// Words that are in nearly every sentence and say nothing about its subject.
-const STOP_WORDS = new Set(
-  ("a about after all also am an and any are as at be because been before being but by can could " +
-    "d did do does doing don for from had has have having he her here hers him his how i if in into " +
-    "is it its just ll m me more most my no nor not of off on once only or other our out over own re " +
-    "s same she should so some such t than that the their them then there these they this those " +
-    "through to too under until up ve very was we were what when where which while who whom why will " +
-    "with would you your").split(" "),
-);
+const WEEKDAYS = "sunday monday tuesday wednesday thursday friday saturday".split(" ");
+const MONTHS =
+  "january february march april may june july august september october november december"
+    .split(" ");
+
+/** What people call the day of a wall time (UTC): `8 08 may 05 2023 monday`. */
+export function dayWords(unixMs: number): string {
+  const [year, month = "", day = ""] = isoTime(unixMs).slice(0, 10).split("-");
+  const weekday = WEEKDAYS[new Date(unixMs).getUTCDay()];
+  return `${Number(day)} ${day} ${MONTHS[Number(month) - 1]} ${month} ${year} ${weekday}`;
+}
 
 /** What a question asks for: each term is a phrase of one or more tokens. */
 export type Terms = readonly (readonly string[])[];

@@ -7,7 +7,7 @@ const rowOf = (text: string, record: number) => ({
   log: `log${record}`,
   record,
   part: 0,
-  time_unix_ms: 1_000 + record,
+  time_unix_ms: record * 86_400_000,
   who: "the owner said",
   tag: "experience",
   class: "private",
@@ -101,10 +101,14 @@ Deno.test("a search finds words in any script, of any length, inside other words
     "I like 🫠 a lot",
     "the file_name is set",
     "version 3.14 of it",
+    "Ada writes letters",
   ];
   const cases: [string, string][] = [
     ["run", "the running dogs"],
     ["dog", "the running dogs"],
+    ["ran", "the running dogs"],
+    ["who wrote it", "Ada writes letters"],
+    ["1 January 1970", "the running dogs"],
     ["京", "東京都の会議は木曜日"],
     ["東京", "東京都の会議は木曜日"],
     ["会議", "東京都の会議は木曜日"],

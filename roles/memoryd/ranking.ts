@@ -1,0 +1,58 @@
+// From a question's terms to the best rows, best first.
+//
+// 1. Candidates are the rows whose own or neighbouring words match, by bm25.
+// 2. A candidate gains what its scene (the stretch of its log around it) is worth as a document of its
+//    own, the days it happened on included. A scene that matches also offers its first row.
+// 3. Work is bounded: of terms that are in too many rows or scenes the most common are left out.
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { matchQuery, type Terms } from "./words.ts";
+
+/** Weight of a neighbour's words against a text's own. */
+export const NEAR_WEIGHT = 0.4;
+/** Weight of the words for a scene's days against its own. */
+const DAY_WEIGHT = 3;
+/** Matches that one search may rank; words that have more say little. */
+const MAX_ROWS = 4_000;
+const MAX_SCENES = 1_000;
+/** Rows that are looked at beside their scenes. */
+const CANDIDATES = 200;
+
+/** The ids of the best `k` rows. */
+export type Ranker = (terms: Terms, k: number) => number[];
+
+export function ranker(db: DatabaseSync): Ranker {
+  const spreadIn = (table: string) =>
+    db.prepare(`SELECT count(*) AS n FROM (SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT ?)`);
+  const [rowSpread, sceneSpread] = [spreadIn("words"), spreadIn("scenes")];
+  // bm25 is the more negative the better.
+  const best = db.prepare(
+    `WITH found AS MATERIALIZED (
+       SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}) AS score FROM words WHERE words MATCH ?
+       ORDER BY score, rowid DESC LIMIT ${CANDIDATES}
+     ), around AS MATERIALIZED (
+       SELECT rowid AS id, bm25(scenes, 1.0, ${DAY_WEIGHT}) AS score FROM scenes
+       WHERE scenes MATCH ? ORDER BY score LIMIT ${CANDIDATES}
+     )
+     SELECT one.id AS id FROM (
+       SELECT id, score FROM found
+       UNION ALL SELECT id, 0 FROM around WHERE id NOT IN (SELECT id FROM found)
+     ) AS one JOIN rows ON rows.id = one.id LEFT JOIN around ON around.id = rows.scene
+     ORDER BY one.score + coalesce(around.score, 0), one.id DESC LIMIT ?`,
+  );
+  return (terms, k) => {
+    const query = matchQuery(telling(rowSpread, terms, MAX_ROWS));
+    if (query === null) return [];
+    const around = matchQuery(telling(sceneSpread, terms, MAX_SCENES)) ?? query;
+    return best.all(query, around, k).map((row) => Number(row.id));
+  };
+}
+
+/** The rarest terms, as many as one search may look through; the rarest of all in any case. */
+function telling(spread: StatementSync, terms: Terms, most: number): Terms {
+  const counted = terms
+    .map((term) => ({ term, matches: Number(spread.get(matchQuery([term]), most + 1)?.n ?? 0) }))
+    .sort((a, b) => a.matches - b.matches);
+  let sum = 0;
+  return counted.filter(({ matches }, i) => (sum += matches) <= most || i === 0)
+    .map(({ term }) => term);
+}
