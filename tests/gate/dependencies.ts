@@ -39,9 +39,8 @@ export function dependencyProblems(source: string): string[] {
 }
 
 function installedPackage(source: string, id: string): Package {
-  const at = id.lastIndexOf("@");
-  const name = id.slice(0, at);
-  const version = id.slice(at + 1).replace(/_.*$/, "");
+  // A peer that was chosen for the package follows its version after an underscore.
+  const [, name = "", version = ""] = /^(@?[^@]+)@([^_]+)/.exec(id) ?? [];
   const folder = `${name.replace("/", "+")}@${version}`;
   const path = `${source}node_modules/.deno/${folder}/node_modules/${name}/package.json`;
   const found = JSON.parse(Deno.readTextFileSync(path));

@@ -6,7 +6,7 @@ export const SOURCE = new URL("../../", import.meta.url).pathname;
 
 /** Packages that a room may import at run time; `node:` modules have their own list. */
 const PACKAGES = ["zod", "smol-toml"];
-const TEST_PACKAGES = [...PACKAGES, "fast-check"];
+const TEST_PACKAGES = [...PACKAGES, "fast-check", "@mattermost/client"];
 
 /** Modules of the runtime that no role, tool or shared file may import without a listed reason. */
 export const BANNED_NODE = [

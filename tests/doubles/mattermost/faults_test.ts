@@ -43,6 +43,25 @@ Deno.test("fault() lost: the post is made or not, and no answer comes", async ()
   await withFault({ kind: "lost", isCommitted: false }, broken, { posts: 0 });
 });
 
+Deno.test("a POST lost on a used connection is repeated by the platform: one post by its pending id, else two", async () => {
+  const rig = await startRig();
+  const { double, dm } = rig;
+  try {
+    await rest(rig, "GET", "/users/me");
+    double.fault({ method: "POST", action: { kind: "lost", isCommitted: true } });
+    strictEqual((await rest(rig, "POST", "/posts", post(rig))).status, 201);
+    const made = double.traffic().filter((one) => one.kind === "request" && one.method === "POST");
+    strictEqual(made.map((one) => one.kind === "request" && one.isEcho).join(), "false,true");
+    strictEqual(double.postsIn(dm).length, 1);
+    double.fault({ method: "POST", action: { kind: "lost", isCommitted: true } });
+    const bare = { channel_id: dm, message: "no key" };
+    strictEqual((await rest(rig, "POST", "/posts", bare)).status, 201);
+    strictEqual(double.postsIn(dm).length, 3);
+  } finally {
+    await double.stop();
+  }
+});
+
 Deno.test("fault() truncated, wrong-type and slow spoil an answer that was true", async () => {
   await withFault({ kind: "truncated" }, broken, { posts: 1 });
   await withFault(
