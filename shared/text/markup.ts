@@ -29,7 +29,7 @@ function folded(text: string): string {
 
 /** Whether any opener is in the text; the memory write check refuses such a text. */
 export function hasMarkup(text: string): boolean {
-  return folded(text).search(OPENER) >= 0;
+  return openersOf(text).length > 0;
 }
 
 /** Breaks every opener in one text. */
@@ -43,21 +43,27 @@ export function neutraliseMarkup(text: string): string {
  */
 export function neutraliseSegment(parts: readonly string[]): string[] {
   const whole = parts.join("");
-  if (!hasMarkup(whole)) return [...parts];
+  const openers = openersOf(whole);
+  if (openers.length === 0) return [...parts];
   const starts: number[] = [];
   let length = 0;
   for (const part of parts) {
     starts.push(length);
     length += part.length;
   }
-  const marks = new Set(openersOf(whole).map((opener) => markFor(opener, starts)));
+  const marks = new Set(openers.map((opener) => markFor(opener, starts)));
   return parts.map((part, i) => withMarks(part, starts[i] ?? 0, marks));
 }
 
 type Opener = { readonly afterFirst: number; readonly end: number };
 
-/** Openers by their places in the original text, in UTF-16 units. */
+/**
+ * Openers by their places in the original text, in UTF-16 units. Characters are folded one by one: to
+ * fold them together could only compose a letter with an accent that follows, and so hide an opener
+ * until more text came.
+ */
 function openersOf(whole: string): Opener[] {
+  if (!/[<|[]/.test(folded(whole))) return [];
   let text = "";
   const ends: number[] = [];
   let at = 0;

@@ -93,6 +93,12 @@ Deno.test("neutraliseSegment() never changes a part because of one that follows"
   );
 });
 
+Deno.test("neutraliseSegment() breaks a name whose last letter wears an accent, alone and followed", () => {
+  const accented = "<tool_call\u0301";
+  deepStrictEqual(neutraliseSegment([accented]), ["<\\tool_call\u0301"]);
+  deepStrictEqual(neutraliseSegment([accented, "＜｜"])[0], "<\\tool_call\u0301");
+});
+
 Deno.test("neutraliseMarkup() meets no single character that is an opener by itself", () => {
   for (let point = 0; point <= 0x10ffff; point++) {
     if (point >= 0xd800 && point <= 0xdfff) continue;

@@ -8,7 +8,7 @@ houseTest("journey 2: without a grant that fits, nothing runs and the reason is 
     ["read /etc/hostname", "path_outside"],
     ["read /proc/self/environ", "path_outside"],
     ["search secret in /etc", "no_grant"],
-    [`write x to ${house.papers}/../../escape.txt`, "path_outside"],
+    [`write x to ${house.papers}/../../escape.txt`, "arguments_invalid"],
     ["fetch http://127.0.0.1:1/x", null],
   ] as const;
   for (const [text, code] of cases) {
