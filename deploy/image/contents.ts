@@ -6,6 +6,8 @@
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import type { Manifest } from "../../shared/tool/manifest.ts";
+import { manifest as editFile } from "../../toolkit/edit_file/manifest.ts";
+import { manifest as httpFetch } from "../../toolkit/http_fetch/manifest.ts";
 import { manifest as listDir } from "../../toolkit/list_dir/manifest.ts";
 import { manifest as readFile } from "../../toolkit/read_file/manifest.ts";
 import { manifest as searchFiles } from "../../toolkit/search_files/manifest.ts";
@@ -14,7 +16,14 @@ import { moduleFiles, type Program } from "./modules.ts";
 import { file, tree, type TreeEntry } from "./tree.ts";
 
 /** The tools of the product image. */
-export const TOOLS: readonly Manifest[] = [listDir, readFile, searchFiles, writeFile];
+export const TOOLS: readonly Manifest[] = [
+  editFile,
+  httpFetch,
+  listDir,
+  readFile,
+  searchFiles,
+  writeFile,
+];
 
 /** The program that looks at its own container when brokerd starts; in no catalogue. */
 const PROBE: Program = { name: "probe", main: "toolkit/probe/main.ts" };

@@ -44,7 +44,8 @@ Deno.test("buildImage() the image holds one program and scripts, and no shell", 
   }
   deepStrictEqual(
     list.filter(({ path }) => /^tk\/[^/]*\.js$/.test(path)).map(({ path }) => path),
-    ["tk/list_dir.js", "tk/probe.js", "tk/read_file.js", "tk/search_files.js", "tk/write_file.js"],
+    ["edit_file", "http_fetch", "list_dir", "probe", "read_file", "search_files", "write_file"]
+      .map((name) => `tk/${name}.js`),
   );
   isTrue(new TextDecoder().decode(files.get("catalog.json")).includes('"name":"write_file"'));
   strictEqual(new TextDecoder().decode(files.get("catalog.json")).includes("probe"), false);
@@ -65,6 +66,29 @@ Deno.test("moduleFiles() takes nothing from outside the source folder", () => {
   ) {
     throws(() => moduleFiles([{ name: "t", main: "t/main.ts" }], () => line), TypeError, line);
   }
+});
+
+Deno.test("moduleFiles() takes of packages the listed files alone, unchanged, as the lock names them", () => {
+  const { files } = buildImage(sources(), NO_EXTRA, "1.2.3");
+  const list: readonly { path: string }[] = JSON.parse(
+    new TextDecoder().decode(files.get("files.json")),
+  );
+  deepStrictEqual(
+    list.map(({ path }) => path).filter((path) => /^tk\/npm\/.*\.js$/.test(path)),
+    [
+      "tk/npm/entities-7.0.1/dist/esm/decode-codepoint.js",
+      "tk/npm/entities-7.0.1/dist/esm/decode.js",
+      "tk/npm/entities-7.0.1/dist/esm/generated/decode-data-html.js",
+      "tk/npm/entities-7.0.1/dist/esm/generated/decode-data-xml.js",
+      "tk/npm/entities-7.0.1/dist/esm/internal/bin-trie-flags.js",
+      "tk/npm/entities-7.0.1/dist/esm/internal/decode-shared.js",
+      "tk/npm/htmlparser2-10.1.0/dist/esm/Parser.js",
+      "tk/npm/htmlparser2-10.1.0/dist/esm/Tokenizer.js",
+    ],
+  );
+  throws(() => digest({ "deno.lock": "{}" }), /does not name/);
+  const from = 'import { x } from "entities/escape";';
+  throws(() => moduleFiles([{ name: "t", main: "t/main.ts" }], () => from), TypeError);
 });
 
 Deno.test("moduleFiles() leaves the words of a program as they are", () => {

@@ -3,10 +3,11 @@
 // below tk/lib/ under its path in the source folder.
 //
 // Types are removed by the runtime itself, so the build needs no bundler, no download and no cache,
-// and the result depends on the sources and the runtime only. A package cannot be imported this way:
-// that is an error here, so nothing third-party gets into the image unseen.
+// and the result depends on the sources and the runtime only. Of packages exactly the modules listed in
+// packages.ts are copied, unchanged; any other is an error, so nothing third-party gets in unseen.
 import { stripTypeScriptTypes } from "node:module";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import { checkLock, isPackageFile, packageFile, packagePlace } from "./packages.ts";
 import { file, type TreeEntry } from "./tree.ts";
 
 export interface Program {
@@ -29,7 +30,8 @@ export function moduleFiles(
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     if (done.has(path)) continue;
     const here = placeOf(path, named);
-    const script = stripTypeScriptTypes(read(path)).replaceAll(
+    if (isPackageFile(path)) checkLock(read("deno.lock"));
+    const script = (isPackageFile(path) ? read(path) : stripTypeScriptTypes(read(path))).replaceAll(
       IMPORT,
       (_whole, head: string, specifier: string) => {
         if (specifier.startsWith("node:")) return `${head}"${specifier}"`;
@@ -45,11 +47,14 @@ export function moduleFiles(
 }
 
 function placeOf(path: string, named: ReadonlyMap<string, string>): string {
+  if (isPackageFile(path)) return packagePlace(path);
   return named.get(path) ?? `tk/lib/${path.replace(/\.ts$/, ".js")}`;
 }
 
 function resolve(from: string, specifier: string): string {
-  if (!/^\.{1,2}\/.*\.ts$/.test(specifier)) {
+  const kept = packageFile(specifier);
+  if (kept !== null) return kept;
+  if (!(isPackageFile(from) ? /^\.{1,2}\/.*\.js$/ : /^\.{1,2}\/.*\.ts$/).test(specifier)) {
     throw new TypeError(
       `${from} imports ${specifier}: only modules of the source folder can be in the image`,
     );

@@ -41,6 +41,16 @@ export function decodeLossy(bytes: Uint8Array): string {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 }
 
+/** Decodes text of a named charset, UTF-8 when the name means nothing; for pages of others. */
+export function decodeAs(bytes: Uint8Array, charset: string): string {
+  try {
+    return new TextDecoder(charset).decode(bytes);
+  } catch {
+    // Only an unknown name throws: a charset that nobody knows is read as the usual one.
+    return new TextDecoder().decode(bytes);
+  }
+}
+
 /** UTF-8 bytes of a text. */
 export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);

@@ -58,6 +58,7 @@ export function mayImport(from: string, to: string): boolean {
 
 /** Whether `from` may import the package `name` (a bare specifier). */
 export function mayUsePackage(from: string, name: string): boolean {
+  if (name === "htmlparser2") return roomOf(from) === "toolkit/http_fetch";
   return (isTest(from) ? TEST_PACKAGES : PACKAGES).includes(name);
 }
 

@@ -6,14 +6,13 @@
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { faultSentence, type FileFault, type Files } from "../../shared/tool/files.ts";
+import { safeWrite } from "../../shared/tool/safe_write.ts";
 import {
   optionalText,
   textArgument,
   type ToolCall,
   type ToolOutcome,
 } from "../../shared/tool/sdk.ts";
-
-const NEW_FILE_MODE = 0o600;
 
 /** The body of the tool. The output is one line that says what was written. */
 export async function writeFile(call: ToolCall): Promise<ToolOutcome> {
@@ -27,11 +26,11 @@ export async function writeFile(call: ToolCall): Promise<ToolOutcome> {
   }
   if (mode === "create") {
     if (found.ok) return err("exists", "The file already exists; use mode replace or append");
-    return await report(call, bytes, "created", await put(call, path, bytes, null));
+    return await report(call, bytes, "created", await safeWrite(call, path, bytes, null));
   }
   if (!found.ok) return err("not-found", "The file does not exist; use mode create");
   if (mode === "replace") {
-    const replaced = await put(call, path, bytes, found.value.mode);
+    const replaced = await safeWrite(call, path, bytes, found.value.mode);
     return await report(call, bytes, "replaced", replaced);
   }
   if (mode !== "append") return err("bad-mode", "The mode is create, replace or append");
@@ -53,43 +52,6 @@ async function report(
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
   await call.write(`${what}: ${bytes.length} bytes, SHA-256 ${hash}\n`);
   return ok("");
-}
-
-/** Writes a temporary file and gives it the name: exclusively when `oldMode` is null, else replacing. */
-async function put(
-  { files, random }: ToolCall,
-  path: string,
-  bytes: Uint8Array<ArrayBuffer>,
-  oldMode: number | null,
-): Promise<Result<null, FileFault>> {
-  const folder = path.slice(0, path.lastIndexOf("/"));
-  const temporary = `${folder}/.${random.bytes(12).toHex()}.tmp`;
-  const written = await writeNew(files, temporary, bytes, oldMode ?? NEW_FILE_MODE);
-  const named = !written.ok
-    ? written
-    : oldMode === null
-    ? await files.link(temporary, path)
-    : await files.rename(temporary, path);
-  if (oldMode === null || !named.ok) await files.remove(temporary);
-  return named.ok ? await files.syncFolder(folder) : named;
-}
-
-async function writeNew(
-  files: Files,
-  path: string,
-  bytes: Uint8Array<ArrayBuffer>,
-  mode: number,
-): Promise<Result<null, FileFault>> {
-  const file = await files.open(path, "create");
-  if (!file.ok) return file;
-  try {
-    const written = await file.value.write(bytes);
-    if (!written.ok) return written;
-    const moded = await files.chmod(path, mode);
-    return moded.ok ? await file.value.sync() : moded;
-  } finally {
-    file.value.close();
-  }
 }
 
 async function append(
