@@ -1,6 +1,7 @@
 // `deno task try`: a whole house under a scratch home, to talk to. On a terminal it opens a chat;
 // without one it plays a short scripted conversation and prints what that has proved.
-// Options: --model uses the real small model; --keep leaves everything running at the end.
+// Options: --model uses the real small model; --mattermost talks over a Mattermost server, the double
+// or the one that BOXMAKER_MATTERMOST_URL names; --keep leaves everything running at the end.
 import { parseArgs } from "node:util";
 import { type House, startHouse } from "./house.ts";
 import { bxctlCommand } from "./house.ts";
@@ -11,6 +12,11 @@ import {
   type ServedModel,
   smallModel,
 } from "./served_model.ts";
+import {
+  givenMattermost,
+  rehearsalMattermost,
+  type ServedMattermost,
+} from "./served_mattermost.ts";
 import { DAEMONS } from "./supervisor.ts";
 import { playScript, REHEARSAL_PHRASES, roleFlags, SMALL_MODEL_PHRASES } from "./try_script.ts";
 
@@ -56,11 +62,18 @@ async function chooseModel(wantsSmall: boolean): Promise<ServedModel> {
   return await foundModel() ?? rehearsalModel(SOURCE);
 }
 
-function configs(scratch: Scratch, model: ServedModel) {
+function chooseMattermost(isWanted: boolean, base: string): Promise<ServedMattermost> | null {
+  if (!isWanted) return null;
+  const given = Deno.env.get("BOXMAKER_MATTERMOST_URL") ?? "";
+  return given === "" ? rehearsalMattermost(SOURCE, base) : Promise.resolve(givenMattermost(given));
+}
+
+function configs(scratch: Scratch, model: ServedModel, mattermost: ServedMattermost | null) {
   const sampling = model.examples === null
     ? ""
     : `examples = "${model.examples}"\n[inference.sampling]\ntemperature = 0\n`;
   return {
+    ...(mattermost === null ? {} : { gatewayd: mattermost.config }),
     inferproxy: `[upstream]\naddress = "${model.address}"\n`,
     loopd: `[inference]\nupstream = "${model.address}"\nself_test = "first-turn"\n${sampling}`,
     brokerd: `[paths]\nroots = ["${scratch.papers}"]\n[runtime]\nstore = "${scratch.store}"\n`,
@@ -128,6 +141,21 @@ async function talk(home: string): Promise<number> {
   return (await new Deno.Command(file, options).spawn().status).code;
 }
 
+/** The conversation over Mattermost: through the double's client, or wherever the owner's bot is. */
+async function overMattermost(
+  mattermost: ServedMattermost,
+  paper: string,
+  isTerminal: boolean,
+): Promise<number> {
+  if (mattermost.phone !== null) {
+    if (isTerminal) Deno.addSignalListener("SIGINT", () => {});
+    return await mattermost.phone(isTerminal ? null : paper);
+  }
+  say(`Write to the bot on ${mattermost.name}; Control-C ends everything`);
+  await stopSignal();
+  return 0;
+}
+
 function nextSteps(scratch: Scratch, isKept: boolean): void {
   const running = isKept
     ? `Everything still runs at ${scratch.home}; end it with: kill ${Deno.pid}`
@@ -140,28 +168,39 @@ function nextSteps(scratch: Scratch, isKept: boolean): void {
 async function main(): Promise<number> {
   const { values } = parseArgs({
     args: Deno.args,
-    options: { model: { type: "boolean" }, keep: { type: "boolean" } },
+    options: {
+      model: { type: "boolean" },
+      mattermost: { type: "boolean" },
+      keep: { type: "boolean" },
+    },
   });
   const scratch = makeScratch();
   const model = await chooseModel(values.model === true);
   await prepareImage(scratch.store);
-  say(`try: starting every role at ${scratch.home} with ${model.name}`);
+  const mattermost = await chooseMattermost(values.mattermost === true, scratch.base);
+  const over = mattermost === null ? "" : ` and ${mattermost.name}`;
+  say(`try: starting every role at ${scratch.home} with ${model.name}${over}`);
   const house = await startHouse({
     home: scratch.home,
     source: SOURCE,
-    configs: configs(scratch, model),
+    configs: configs(scratch, model, mattermost),
     grants: grants(scratch.papers),
     model: model.program,
     say: (line) => say(`try: ${line}`),
   });
   try {
     const isTerminal = Deno.stdin.isTerminal() && Deno.stdout.isTerminal();
-    const status = isTerminal ? await talk(house.home) : await script(house, scratch, model);
+    const status = mattermost !== null
+      ? await overMattermost(mattermost, `${scratch.papers}/plan.txt`, isTerminal)
+      : isTerminal
+      ? await talk(house.home)
+      : await script(house, scratch, model);
     nextSteps(scratch, values.keep === true);
     if (values.keep === true) await stopSignal();
     return status;
   } finally {
     await house.stop();
+    await mattermost?.stop();
   }
 }
 

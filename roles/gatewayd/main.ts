@@ -42,7 +42,7 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
   if (owner_id === undefined || token === undefined) {
     return err("config-invalid", "[mattermost] url needs owner_id and token beside it");
   }
-  const ownerUid = disk.stat(home).ownerUid;
+  const ownerUid = disk.stat(`${home}/queue`).ownerUid;
   const env = (name: string) => Deno.env.get(name);
   const secret = readSecret({ disk, env, ownerUid, log }, "mattermost.token", token);
   if (!secret.ok) return secret;
