@@ -1,5 +1,6 @@
 // The memory block: the text that stands in every prompt, rendered from the identity files. What
-// fails the text check is left out and named for the owner; the model sees no trace of it.
+// fails the text check, or belongs to a purged session, is left out and named for the owner; the model
+// sees no trace of it.
 import { escapeForDisplay } from "../../shared/text/escape.ts";
 import {
   type EditableFile,
@@ -10,6 +11,7 @@ import {
   textOf,
   tidied,
 } from "./entries.ts";
+import type { Purged } from "./purged.ts";
 import { entryProblem, formProblem } from "./text_check.ts";
 
 export type Omitted = { readonly file: string; readonly reason: string };
@@ -18,7 +20,9 @@ export type Block = { readonly text: string; readonly omitted: readonly Omitted[
 const MAX_OMITTED = 200;
 
 /** Renders the block; the counts in its headers are those of the files' whole texts. */
-export function renderBlock(texts: Readonly<Record<IdentityFile, string>>): Block {
+export function renderBlock(texts: Readonly<Record<IdentityFile, string>>, purged: Purged): Block {
+  const problemOf = (entry: string) =>
+    purged.isHidden(entry, null) ? "it came from a purged session" : entryProblem(entry);
   const omitted: Omitted[] = [];
   const checked = (
     file: IdentityFile,
@@ -36,7 +40,7 @@ export function renderBlock(texts: Readonly<Record<IdentityFile, string>>): Bloc
       const persona = checked(file, [tidied(text)].filter((one) => one !== ""), formProblem);
       return section("soul.md", persona[0]);
     }
-    return editable(file, text, checked(file, entriesOf(text), entryProblem));
+    return editable(file, text, checked(file, entriesOf(text), problemOf));
   });
   return { text: sections.join("\n\n"), omitted: omitted.slice(0, MAX_OMITTED) };
 }

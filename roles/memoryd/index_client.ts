@@ -19,8 +19,8 @@ export type OnProgress = (step: Progressed) => void;
 export interface IndexClient {
   /** The best `k` texts for a question. Fails with `recall-late` or `memory-index-damaged`. */
   search(question: string, k: number): Promise<Result<Hits>>;
-  /** Has what is new read: of a session, or of notes.md. A later search sees it. */
-  update(session: SessionId | null): void;
+  /** Has what is new read: of a session, or of notes.md. A later search sees it, once this ends. */
+  update(session: SessionId | null): Promise<void>;
   reindex(onProgress: OnProgress): Promise<Result<Counts>>;
   counts(): Promise<Result<Counts>>;
   close(): void;
@@ -78,10 +78,9 @@ export function openIndex(o: ClientOptions): IndexClient {
       const found = ask(Hits, (id) => ({ kind: "search", id, query, k }));
       return inTime(o, found, "The search did not end in time");
     },
-    update: (session) => {
-      void ask(Counts.nullable(), (id) => ({ kind: "update", id, session })).then((done) => {
-        if (!done.ok) o.log(`The index could not be brought up to date: ${done.detail}`);
-      });
+    update: async (session) => {
+      const done = await ask(Counts.nullable(), (id) => ({ kind: "update", id, session }));
+      if (!done.ok) o.log(`The index could not be brought up to date: ${done.detail}`);
     },
     reindex: (onProgress) => ask(Counts, (id) => ({ kind: "reindex", id }), onProgress),
     counts: () => inTime(o, ask(Counts, (id) => ({ kind: "counts", id })), "The index is busy"),

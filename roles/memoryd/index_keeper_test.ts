@@ -35,6 +35,7 @@ function keeper(path: string, maxClass: DataClass = "private", logged: string[] 
     clock: systemClock,
     sessions: `${path}/sessions`,
     notes: `${path}/memory/notes.md`,
+    purged: `${path}/memory/purged.jsonl`,
     folder: `${path}/index`,
     maxClass,
     log: (line) => void logged.push(line),

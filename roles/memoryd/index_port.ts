@@ -6,7 +6,12 @@ export function workerPermissions(
   home: string,
 ): { readonly read: string[]; readonly write: string[] } {
   return {
-    read: [`${home}/sessions`, `${home}/memory/notes.md`, `${home}/index`],
+    read: [
+      `${home}/sessions`,
+      `${home}/memory/notes.md`,
+      `${home}/memory/purged.jsonl`,
+      `${home}/index`,
+    ],
     write: [`${home}/index`],
   };
 }

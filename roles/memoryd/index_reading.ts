@@ -4,7 +4,9 @@
 // 1. Rows and the place up to which a log was read are kept in one transaction.
 // 2. A log that cannot be parsed, is damaged, or lacks the label it began with is skipped whole and
 //    named; it is tried again when it has changed.
-// 3. Each step is short; the caller may pause after any of them.
+// 3. What was purged is not read, and forgotten where it was. When the list of purges cannot be read
+//    nothing is, as an index without it would show what is hidden.
+// 4. Each step is short; the caller may pause after any of them.
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readBytes, readWhole } from "../../shared/disk/durable.ts";
 import { FILE_START, readChain } from "../../shared/chain/chain_reader.ts";
@@ -20,6 +22,7 @@ import {
 import { parseCanonical } from "../../shared/wire/codec.ts";
 import { type IndexDb, NOTES_LOG, type Progress, type Row } from "./index_db.ts";
 import { parseNotes, type PlacedNote } from "./notes.ts";
+import { type Purged, readPurged } from "./purged.ts";
 import { labelAfter, rowsOf } from "./session_rows.ts";
 
 const BATCH_RECORDS = 500;
@@ -32,6 +35,8 @@ export type Sources = {
   readonly sessions: string;
   /** The path of notes.md. */
   readonly notes: string;
+  /** The path of purged.jsonl. */
+  readonly purged: string;
   readonly maxClass: DataClass;
 };
 
@@ -42,7 +47,9 @@ type Log = { readonly name: string; readonly session: SessionId; readonly epoch:
 
 /** Reads everything that is new, and forgets logs whose files are gone. */
 export function* readAll(db: IndexDb, from: Sources): Generator<Step> {
-  const logs = namesIn(from, from.sessions).flatMap((name) => logsOf(from, name));
+  const { sessions } = purgesOf(from);
+  const logs = namesIn(from, from.sessions).filter((name) => !sessions.has(name))
+    .flatMap((name) => logsOf(from, name));
   const known = new Set([NOTES_LOG, ...logs.map((log) => log.name)]);
   for (const name of db.logs()) {
     if (!known.has(name)) db.inOneStep(() => db.drop(name));
@@ -57,10 +64,18 @@ export function* readAll(db: IndexDb, from: Sources): Generator<Step> {
 
 /** Reads what is new in the logs of one session. */
 export function* readSession(db: IndexDb, from: Sources, session: SessionId): Generator<Step> {
+  const isPurged = purgesOf(from).sessions.has(session);
   const logs = logsOf(from, session);
   for (const log of logs) {
-    for (const _ of readLog(db, from, log)) yield { logs: 0, totalLogs: logs.length };
+    if (isPurged) db.inOneStep(() => db.drop(log.name));
+    else for (const _ of readLog(db, from, log)) yield { logs: 0, totalLogs: logs.length };
   }
+}
+
+function purgesOf(from: Sources): Purged {
+  const purged = readPurged(from.disk, from.purged);
+  if (!purged.ok) throw new Error(purged.detail);
+  return purged.value;
 }
 
 function namesIn(from: Sources, folder: string): string[] {
@@ -165,7 +180,9 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const size = attempt(() => from.disk.stat(from.notes).size);
   const length = size.ok ? size.value : 0;
   const before = db.progress(NOTES_LOG) ?? NOTHING;
-  const isSame = wasReadAs(from, before);
+  const purged = purgesOf(from);
+  const purges = String(purged.purges);
+  const isSame = wasReadAs(from, before) && before.prev.split(":")[2] === purges;
   if (isSame && before.offset === length) return;
   const goesOn = isSame && startsNote(bytesBetween(from, before.offset, before.offset + 2));
   const start = goesOn ? before : NOTHING;
@@ -175,13 +192,14 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const last = parsed.notes.at(-1)?.start ?? 0;
   db.inOneStep(() => {
     if (!goesOn) db.drop(NOTES_LOG);
-    const rows = parsed.notes.map(noteRow);
+    const rows = parsed.notes.filter(({ note }) => !purged.isHidden(note.text, note.session))
+      .map(noteRow);
     db.add(NOTES_LOG, rows.filter((row) => isFindable(row, from)));
     db.setProgress(NOTES_LOG, {
       ...NOTHING,
       offset: length,
       next: parsed.heads,
-      prev: `${start.offset + last}:${hashBytes(bytes.subarray(last))}`,
+      prev: `${start.offset + last}:${hashBytes(bytes.subarray(last))}:${purges}`,
       problem: parsed.unlabelled > 0 ? "It has lines that belong to no note" : start.problem,
     });
   });

@@ -13,7 +13,9 @@ import type { Fields } from "../../shared/chain/chain_record.ts";
 import type { Chain, Genesis } from "../../shared/chain/chain_writer.ts";
 import { readHead } from "../../shared/chain/head_file.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
-import { Sha256 } from "../../shared/ids/ids.ts";
+import { attempt } from "../../shared/disk/durable.ts";
+import { CallId, SessionId, Sha256 } from "../../shared/ids/ids.ts";
+import { Label } from "../../shared/labels/label.ts";
 import { ok, type Result } from "../../shared/results/result.ts";
 import { toBase64 } from "../../shared/wire/codec.ts";
 
@@ -26,6 +28,23 @@ export const FilesState = z.strictObject({
   notes: z.int().min(0),
 });
 export type FilesState = z.output<typeof FilesState>;
+
+/** What a line may say beside its kind, time and state; a line holds what its kind is about. */
+export const JournalLine = z.object({
+  n: z.int().min(0),
+  kind: z.string(),
+  time_unix_ms: z.int().min(0).default(0),
+  file: z.enum(["memory", "user", "notes"]).nullable().default(null),
+  action: z.string().nullable().default(null),
+  session: SessionId.nullable().default(null),
+  call: CallId.nullable().default(null),
+  label: Label.nullable().default(null),
+  before: z.string().nullable().default(null),
+  after: z.string().nullable().default(null),
+  text: z.string().nullable().default(null),
+  why: z.string().nullable().default(null),
+});
+export type JournalLine = z.output<typeof JournalLine>;
 
 export interface Journal {
   /** The state after the last line. */
@@ -80,6 +99,21 @@ function lastState(disk: Disk, path: string): FilesState | null {
     if (parsed.success) state = parsed.data.state;
   }
   return state;
+}
+
+/** Every line of every month in order. Fails with `log-broken` where the chain is damaged. */
+export function readJournal(disk: Disk, folder: string): Result<JournalLine[]> {
+  const names = attempt(() => disk.list(folder));
+  if (!names.ok) return names;
+  const lines: JournalLine[] = [];
+  for (const { name } of names.value.filter((one) => one.name.endsWith(".jsonl"))) {
+    for (const record of readChain(disk, `${folder}/${name}`, JOURNAL_DOMAIN)) {
+      if (!record.ok) return record;
+      const parsed = JournalLine.safeParse(record.value.value);
+      if (parsed.success) lines.push(parsed.data);
+    }
+  }
+  return ok(lines);
 }
 
 function genesis(at: JournalPlace, state: FilesState): Genesis {

@@ -19,7 +19,7 @@ import {
   readWhole,
   replaceFileIf,
 } from "../../shared/disk/durable.ts";
-import { hashBytes } from "../../shared/chain/chain_record.ts";
+import { type Fields, hashBytes } from "../../shared/chain/chain_record.ts";
 import type { CallId, SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
@@ -41,6 +41,9 @@ import {
 import { readAllIdentity, readIdentity } from "./identity_files.ts";
 import { type FilesState, type Journal, monthOf, openJournal } from "./journal.ts";
 import { closing, type Note, renderNote } from "./notes.ts";
+import { allShown, type OwnerActs, ownerActs } from "./owner_acts.ts";
+import { type Purged, readPurged } from "./purged.ts";
+import { countRecalls, type RecallLine, type Recalls } from "./recall_log.ts";
 
 /** Where a change comes from. */
 export type Origin = {
@@ -49,7 +52,7 @@ export type Origin = {
   readonly label: Label;
 };
 
-export interface MemoryStore {
+export interface MemoryStore extends OwnerActs {
   /** The block as the files are now; `memory-unavailable` when one of them is not in order. */
   block(): Result<Block>;
   /** The text of a file as it is now. */
@@ -61,7 +64,10 @@ export interface MemoryStore {
   /** Appends a note, which the caller has checked. */
   note(text: string, origin: Origin): Result<void>;
   /** Appends one line to the log of recalls. */
-  logRecall(line: Readonly<Record<string, unknown>>): Result<void>;
+  logRecall(line: RecallLine): Result<void>;
+  /** Counts the log of recalls; `most` bounds the texts listed. */
+  recalls(most: number): Result<Recalls>;
+  purged(): Result<Purged>;
   close(): void;
 }
 
@@ -86,7 +92,8 @@ export function openStore(at: StorePlace, starter: string): Result<MemoryStore> 
   if (!state.ok) return state;
   const journal = openJournal({ ...at, folder: `${at.folder}/edits` }, state.value);
   if (!journal.ok) return journal;
-  const found = journalFound(at, journal.value);
+  const purged = readPurged(at.disk, `${at.folder}/purged.jsonl`);
+  const found = purged.ok ? journalFound(at, journal.value) : purged;
   if (found.ok) return ok(storeOf(at, journal.value));
   journal.value.close();
   return found;
@@ -173,65 +180,95 @@ function appendNotes(at: StorePlace, notes: readonly Note[]): Result<number> {
   return appendText(at.disk, `${at.folder}/notes.md`, notes.map(renderNote).join(""), closing);
 }
 
+function noteOf(
+  at: StorePlace,
+  { session, label }: Origin,
+  more: Pick<Note, "kind" | "from" | "text">,
+): Note {
+  return { timeUnixMs: at.clock.nowUnixMs(), session, label, ...more };
+}
+
+/** Whether a session may put a text into memory: neither may have been purged. */
+function mayWrite(purged: Result<Purged>, origin: Origin, text: string): Result<void> {
+  if (!purged.ok || !purged.value.sessions.has(origin.session)) return allShown(purged, text);
+  return err("memory-purged", "What this session brings in was purged by the owner");
+}
+
 function storeOf(at: StorePlace, journal: Journal): MemoryStore {
   const head = (origin: Origin) => ({ time_unix_ms: at.clock.nowUnixMs(), ...origin });
-  const noteOf = (origin: Origin, more: Pick<Note, "kind" | "from" | "text">): Note => {
-    const { session, label } = origin;
-    return { timeUnixMs: at.clock.nowUnixMs(), session, label, ...more };
-  };
-  const judged = (edit: Edit): Result<Edited & { readonly before: string }> => {
+  const purged = () => readPurged(at.disk, `${at.folder}/purged.jsonl`);
+  const judged = (edit: Edit, origin: Origin): Result<Edited & { readonly before: string }> => {
     const before = readIdentity(at.disk, at.folder, edit.file);
     if (!before.ok) return before;
     const edited = applyEdit(edit, entriesOf(before.value));
-    return edited.ok ? ok({ ...edited.value, before: before.value }) : edited;
+    if (!edited.ok) return edited;
+    const allowed = mayWrite(purged(), origin, textOf(edited.value.entries));
+    return allowed.ok ? ok({ ...edited.value, before: before.value }) : allowed;
   };
   const leave = (edited: Edited, from: EditableFile, origin: Origin): Result<void> => {
     if (edited.leaving.length === 0) return ok(undefined);
-    const notes = edited.leaving.map((one) => noteOf(origin, { ...one, from }));
+    const notes = edited.leaving.map((one) => noteOf(at, origin, { ...one, from }));
     const size = appendNotes(at, notes);
     if (!size.ok) return size;
     const line = { kind: "left", ...head(origin), file: from, entries: edited.leaving };
     return journalled(journal.append(line, { ...journal.state(), notes: size.value }));
   };
+  const replace = (file: EditableFile, before: string, after: string, line: Fields) => {
+    const replaced = replaceText(at, file, before, after);
+    if (!replaced.ok) return replaced;
+    const state = { ...journal.state(), [file]: hashBytes(encodeUtf8(after)) };
+    const said = journalled(journal.append({ ...line, file, before, after }, state));
+    return said.ok ? ok(after) : said;
+  };
+  const change = (file: EditableFile, before: string, after: string, line: Fields) => {
+    const found = journalFound(at, journal);
+    return found.ok ? replace(file, before, after, line) : found;
+  };
+  const edit = (wanted: Edit, origin: Origin, via: "call" | "review"): Result<string> => {
+    const edited = judged(wanted, origin);
+    if (!edited.ok) return edited;
+    const found = journalFound(at, journal);
+    if (!found.ok) return found;
+    const { action, file } = wanted;
+    const left = leave(edited.value, file, origin);
+    if (!left.ok) return left;
+    const { before, entries } = edited.value;
+    return replace(file, before, textOf(entries), {
+      kind: "edit",
+      ...head(origin),
+      action,
+      via,
+    });
+  };
   return {
+    ...ownerActs(at, { change, edit, purged }),
     block: () => {
       const texts = readAllIdentity(at.disk, at.folder);
-      return texts.ok ? ok(renderBlock(texts.value)) : texts;
+      if (!texts.ok) return texts;
+      const known = purged();
+      return known.ok ? ok(renderBlock(texts.value, known.value)) : known;
     },
     current: (file) => readIdentity(at.disk, at.folder, file),
-    edit: (edit, origin) => {
-      const edited = judged(edit);
+    edit: (wanted, origin) => edit(wanted, origin, "call"),
+    stage: (wanted, origin) => {
+      const edited = judged(wanted, origin);
       if (!edited.ok) return edited;
-      const found = journalFound(at, journal);
-      if (!found.ok) return found;
-      const left = leave(edited.value, edit.file, origin);
-      if (!left.ok) return left;
-      const { before, entries } = edited.value;
-      const after = textOf(entries);
-      const replaced = replaceText(at, edit.file, before, after);
-      if (!replaced.ok) return replaced;
-      const { action, file } = edit;
-      const line = { kind: "edit", ...head(origin), action, file, before, after };
-      const state = { ...journal.state(), [file]: hashBytes(encodeUtf8(after)) };
-      const said = journalled(journal.append(line, state));
-      return said.ok ? ok(after) : said;
-    },
-    stage: (edit, origin) => {
-      const edited = judged(edit);
-      if (!edited.ok) return edited;
-      const bytes = encodeCanonical({ v: 1, ...head(origin), edit });
+      const bytes = encodeCanonical({ v: 1, ...head(origin), edit: wanted });
       const made = createIdempotent(at.disk, `${at.folder}/staged/${origin.call}.json`, bytes);
       return made.ok ? ok(undefined) : made;
     },
     note: (text, origin) => {
-      const found = journalFound(at, journal);
+      const allowed = mayWrite(purged(), origin, "");
+      const found = allowed.ok ? journalFound(at, journal) : allowed;
       if (!found.ok) return found;
-      const size = appendNotes(at, [noteOf(origin, { kind: "note", from: null, text })]);
+      const size = appendNotes(at, [noteOf(at, origin, { kind: "note", from: null, text })]);
       if (!size.ok) return size;
       const line = { kind: "note", ...head(origin), text };
       return journalled(journal.append(line, { ...journal.state(), notes: size.value }));
     },
     logRecall: (line) => logRecall(at, line),
+    recalls: (most) => countRecalls(at.disk, `${at.folder}/recalls`, most),
+    purged,
     close: () => journal.close(),
   };
 }
@@ -262,7 +299,7 @@ function replaceText(
   );
 }
 
-function logRecall(at: StorePlace, line: Readonly<Record<string, unknown>>): Result<void> {
+function logRecall(at: StorePlace, line: RecallLine): Result<void> {
   const path = `${at.folder}/recalls/${monthOf(at.clock.nowUnixMs())}.jsonl`;
   const closes = (tail: string) => tail === "" || tail.endsWith("\n") ? "" : "\n";
   const said = appendText(at.disk, path, `${canonicalText(line)}\n`, closes);

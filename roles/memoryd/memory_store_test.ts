@@ -34,6 +34,7 @@ function clockAt(unixMs: number): Clock & { set(ms: number): void } {
 }
 
 const NOVEMBER = Date.UTC(2026, 10, 30, 8);
+const RECALL = { time_unix_ms: 1, session: ORIGIN.session, call: ORIGIN.call, hits: [] };
 
 function opened(disk: FaultyDisk, clock: Clock = clockAt(NOVEMBER)): MemoryStore {
   const store = openStore({ disk, clock, random: seededRandom(1), folder: HOME }, "Be plain.");
@@ -180,7 +181,7 @@ function scenario(disk: FaultyDisk, told: Told): void {
     if (store.value.edit(add("alpha"), ORIGIN).ok) told.entries.push("alpha");
     if (store.value.edit(add("beta"), ORIGIN).ok) told.entries.push("beta");
     store.value.edit({ action: "remove", file: "memory", old: "alpha" }, ORIGIN);
-    store.value.logRecall({ query: "x" });
+    store.value.logRecall({ ...RECALL, query: "x" });
   } finally {
     store.value.close();
   }

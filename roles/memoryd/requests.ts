@@ -18,6 +18,7 @@ import {
 import { characters, IDENTITY_FILES, LIMITS } from "./entries.ts";
 import type { IndexClient } from "./index_client.ts";
 import type { MemoryStore } from "./memory_store.ts";
+import { fileRoutes } from "./owner_requests.ts";
 import { type Answer, parseArguments, refused, runMemory } from "./memory_tool.ts";
 import { labelOf, ownerHit, RecallArguments, recallText, sourceOf } from "./recall.ts";
 
@@ -49,7 +50,7 @@ export function loopRoutes(parts: Parts): Route[] {
       return ok({ kind: "memory_block_reply", body: { omitted: [...omitted] } });
     }),
     on(SESSION_UPDATED, ({ session }) => {
-      parts.index.update(session);
+      void parts.index.update(session);
       return ok({ kind: "ok", body: {} });
     }),
   ];
@@ -74,7 +75,7 @@ export function brokerRoutes(parts: Parts): Route[] {
 function memory(parts: Parts, call: Call, upload: Uint8Array): Result<Answer> {
   const origin = { session: call.session, call: call.call, label: call.label };
   const answer = runMemory(parts.store, origin, call.staged ? "stage" : "apply", upload);
-  if (answer.ok) parts.index.update(null);
+  if (answer.ok) void parts.index.update(null);
   return answer;
 }
 
@@ -100,6 +101,7 @@ async function recall(parts: Parts, call: Call, upload: Uint8Array): Promise<Res
 /** The table of owner-memory/admin. */
 export function ownerRoutes(parts: Parts): Route[] {
   return [
+    ...fileRoutes(parts),
     on(MEMORY_STATUS, async () => ok({ kind: "memory_status", body: await status(parts) })),
     on(REINDEX, async (_body, io) => {
       const made = await parts.index.reindex((body) => {

@@ -1,6 +1,6 @@
 // The search Worker: holds the index, in a thread of its own, so that no search or rebuild keeps
 // memoryd from answering its sockets. Its permissions are narrower than the role's: it reads the
-// session logs and notes.md, writes the index folder, and has no socket.
+// session logs, notes.md and the list of purges, writes the index folder, and has no socket.
 import { systemClock } from "../../shared/clock/clock.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { assertNever, messageOf, type Result } from "../../shared/results/result.ts";
@@ -25,6 +25,7 @@ function opened(ask: Extract<Ask, { kind: "open" }>): IndexKeeper {
     clock: systemClock,
     sessions: `${ask.home}/sessions`,
     notes: `${ask.home}/memory/notes.md`,
+    purged: `${ask.home}/memory/purged.jsonl`,
     folder: `${ask.home}/index`,
     maxClass: ask.max_class,
     log: (line) => tell({ kind: "log", line: line.slice(0, 2_000) }),

@@ -31,16 +31,14 @@ export function tokens(text: string): string[] {
   return found.map((token) => baseForm(token.slice(0, MAX_TOKEN_CHARACTERS).toWellFormed()));
 }
 
-const WEEKDAYS = "sunday monday tuesday wednesday thursday friday saturday".split(" ");
 const MONTHS =
   "january february march april may june july august september october november december"
     .split(" ");
 
-/** What people call the day of a wall time (UTC): `8 08 may 05 2023 monday`. */
+/** What people call the day of a wall time (UTC): `8 08 may 05 2023`. */
 export function dayWords(unixMs: number): string {
   const [year, month = "", day = ""] = isoTime(unixMs).slice(0, 10).split("-");
-  const weekday = WEEKDAYS[new Date(unixMs).getUTCDay()];
-  return `${Number(day)} ${day} ${MONTHS[Number(month) - 1]} ${month} ${year} ${weekday}`;
+  return `${Number(day)} ${day} ${MONTHS[Number(month) - 1]} ${month} ${year}`;
 }
 
 /** What a question asks for: each term is a phrase of one or more tokens. */

@@ -210,6 +210,10 @@ export const ERRORS = {
     what: "The model server does not answer.",
     todo: "Start the server, and look at inferproxy and its configured address.",
   },
+  "model-not-loaded": {
+    what: "The model server could not load the model.",
+    todo: "Look in the server's log: memory, the limit of loaded models, or a broken preset.",
+  },
   "model-silent": {
     what: "The model server sent nothing for longer than the configured limit.",
     todo: "Look at the server; raise first_byte_s or silence_s when it is only slow.",
@@ -297,6 +301,18 @@ export const ERRORS = {
   "memory-changed": {
     what: "A memory file was changed by somebody else in the middle of an edit.",
     todo: "Nothing; the edit can be made again.",
+  },
+  "memory-purged": {
+    what: "The text, or the session that brings it, was purged from memory by the owner.",
+    todo: "Nothing; to have it back, write it into the file by hand in other words.",
+  },
+  "memory-nothing-to-undo": {
+    what: "The journal holds no edit of this memory file.",
+    todo: "Look at bxctl memory log; changes made by hand are undone by hand.",
+  },
+  "memory-not-staged": {
+    what: "No edit of this id waits for review.",
+    todo: "Look at bxctl memory review for those that do.",
   },
   "memory-index-damaged": {
     what: "The recall index cannot be used and could not be made anew.",

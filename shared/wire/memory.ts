@@ -116,3 +116,108 @@ export const OWNER_RECALL = exchange({
   ),
   replies: [message("recalled", z.strictObject({ hits: z.array(RecallHit).max(50) }))],
 });
+
+const EditableName = z.enum(["memory", "user"]);
+
+/** The newest lines of the journal of memory, newest last. */
+export const MEMORY_LOG = exchange({
+  request: message("memory_log", z.strictObject({ limit: z.int().min(1).max(200) })),
+  replies: [message(
+    "memory_lines",
+    z.strictObject({
+      lines: z.array(z.strictObject({
+        n: z.int().min(0),
+        time_unix_ms: UnixMs,
+        kind: z.string().max(32),
+        file: z.string().max(64).nullable(),
+        action: z.string().max(32).nullable(),
+        session: SessionId.nullable(),
+      })).max(200),
+    }),
+  )],
+});
+
+/** One line of the journal; its JSON text precedes the reply. */
+export const MEMORY_SHOW = exchange({
+  request: message("memory_show", z.strictObject({ n: z.int().min(0) })),
+  replies: [message("memory_shown", z.strictObject({}))],
+  downloadMaxBytes: 1_048_576,
+});
+
+/** Puts back what the latest edit of a file replaced. */
+export const MEMORY_UNDO = exchange({
+  request: message("memory_undo", z.strictObject({ file: EditableName })),
+  replies: [message(
+    "memory_undone",
+    z.strictObject({ file: EditableName, characters: z.int().min(0), limit: z.int().min(0) }),
+  )],
+});
+
+/**
+ * The edits that wait for review. With a call, that edit as JSON text precedes the reply: `edit`,
+ * and `before` and `after` of its file, or the `problem` that keeps it from being applied.
+ */
+export const MEMORY_STAGED = exchange({
+  request: message("memory_staged", z.strictObject({ call: CallId.nullable() })),
+  replies: [message(
+    "memory_waiting",
+    z.strictObject({
+      staged: z.array(z.strictObject({
+        call: CallId,
+        session: SessionId,
+        time_unix_ms: UnixMs,
+        action: z.string().max(32),
+        file: EditableName,
+      })).max(1_000),
+    }),
+  )],
+  downloadMaxBytes: 2_097_152,
+});
+
+export const MEMORY_REVIEW = exchange({
+  request: message(
+    "memory_review",
+    z.strictObject({ call: CallId, decision: z.enum(["apply", "drop"]) }),
+  ),
+  replies: [message("memory_reviewed", z.strictObject({}))],
+});
+
+/**
+ * Lists what a session brought in, and with `hide` hides it for good. The list as JSON text precedes
+ * the reply: `entries` of `{file, text}`, and `notes`.
+ */
+export const MEMORY_PURGE = exchange({
+  request: message(
+    "memory_purge",
+    z.strictObject({
+      session: SessionId,
+      why: z.string().max(500),
+      mode: z.enum(["list", "hide"]),
+    }),
+  ),
+  replies: [message(
+    "memory_purged",
+    z.strictObject({ entries: z.int().min(0), notes: z.int().min(0), is_hidden: z.boolean() }),
+  )],
+  downloadMaxBytes: 67_108_864,
+});
+
+/** What waits, what is hidden, and which texts recall has found most often. */
+export const MEMORY_OVERVIEW = exchange({
+  request: message("memory_overview", z.strictObject({})),
+  replies: [message(
+    "memory_seen",
+    z.strictObject({
+      staged: z.int().min(0),
+      purged_sessions: z.int().min(0),
+      recalls: z.int().min(0),
+      /** Recalls that found nothing. */
+      in_vain: z.int().min(0),
+      found: z.array(z.strictObject({
+        source: z.string().max(200),
+        hits: z.int().min(1),
+        last_unix_ms: UnixMs,
+      })).max(50),
+    }),
+  )],
+});

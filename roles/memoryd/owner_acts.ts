@@ -1,0 +1,199 @@
+// What the owner may do to memory through bxctl: undo an edit, apply or drop a staged one, purge what
+// a session brought in. Each change goes through the store's own journalled path.
+import { z } from "zod";
+import type { Fields } from "../../shared/chain/chain_record.ts";
+import { attempt, isTemporaryName, readWhole, removeFile } from "../../shared/disk/durable.ts";
+import { CallId, SessionId } from "../../shared/ids/ids.ts";
+import { Label } from "../../shared/labels/label.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { parseCanonical } from "../../shared/wire/codec.ts";
+import { applyEdit, Edit } from "./edits.ts";
+import { type EditableFile, entriesOf, textOf } from "./entries.ts";
+import { readIdentity } from "./identity_files.ts";
+import { type JournalLine, readJournal } from "./journal.ts";
+import type { Origin, StorePlace } from "./memory_store.ts";
+import { parseNotes } from "./notes.ts";
+import { appendPurge, digestOf, type Purged } from "./purged.ts";
+
+/** An edit that waits for the owner. */
+export const Staged = z.strictObject({
+  v: z.literal(1),
+  time_unix_ms: z.int().min(0),
+  session: SessionId,
+  call: CallId,
+  label: Label,
+  edit: Edit,
+});
+export type Staged = z.output<typeof Staged>;
+
+/** What a purge of a session takes out of sight: entries of identity files, and notes. */
+export type Purge = {
+  readonly entries: readonly { readonly file: EditableFile; readonly text: string }[];
+  readonly notes: readonly string[];
+};
+
+export interface OwnerActs {
+  history(): Result<JournalLine[]>;
+  /**
+   * Puts back the bytes that the latest edit of a file replaced; the file's text. Fails with
+   * `memory-nothing-to-undo`, or `memory-changed` when the file is no longer what that edit made.
+   */
+  undo(file: EditableFile): Result<string>;
+  staged(): Result<Staged[]>;
+  /** What a staged edit would make of its file now. */
+  preview(staged: Staged): Result<{ before: string; after: string }>;
+  /** Applies or drops a staged edit. Fails with `memory-not-staged` or as an edit does. */
+  review(call: string, decision: "apply" | "drop"): Result<void>;
+  /** What a purge of the session would hide. */
+  broughtBy(session: SessionId): Result<Purge>;
+  /** Hides it for good. */
+  purge(session: SessionId, why: string): Result<Purge>;
+}
+
+/** The store's ways to change a file, and what it knows of purges. */
+export type StoreHands = {
+  /** Replaces a file that holds `before`, and journals it; the new text. */
+  change(file: EditableFile, before: string, after: string, line: Fields): Result<string>;
+  edit(edit: Edit, origin: Origin, via: "call" | "review"): Result<string>;
+  purged(): Result<Purged>;
+};
+
+const MAX_STAGED_BYTES = 1_048_576;
+const MAX_NOTES_BYTES = 268_435_456;
+
+export function ownerActs(at: StorePlace, hands: StoreHands): OwnerActs {
+  const history = () => readJournal(at.disk, `${at.folder}/edits`);
+  return {
+    history,
+    undo: (file) => {
+      const lines = history();
+      return lines.ok ? undone(at, hands, file, lines.value) : lines;
+    },
+    staged: () => stagedEdits(at),
+    preview: ({ edit }) => {
+      const before = readIdentity(at.disk, at.folder, edit.file);
+      if (!before.ok) return before;
+      const after = applyEdit(edit, entriesOf(before.value));
+      return after.ok ? ok({ before: before.value, after: textOf(after.value.entries) }) : after;
+    },
+    review: (call, decision) => {
+      const staged = stagedEdits(at);
+      if (!staged.ok) return staged;
+      const one = staged.value.find((waiting) => waiting.call === call);
+      if (one === undefined) return err("memory-not-staged", `No edit ${call} waits for review`);
+      const { edit, session, label } = one;
+      const origin = { session, call: one.call, label };
+      // A crash after the edit leaves it waiting; applied again it is refused as already made.
+      const made = decision === "apply" ? hands.edit(edit, origin, "review") : ok("");
+      return made.ok ? removeFile(at.disk, `${at.folder}/staged/${one.call}.json`) : made;
+    },
+    broughtBy: (session) => {
+      const lines = history();
+      return lines.ok ? brought(at, session, freshOf(lines.value, session)) : lines;
+    },
+    purge: (session, why) => {
+      const lines = history();
+      return lines.ok ? purge(at, hands, freshOf(lines.value, session), session, why) : lines;
+    },
+  };
+}
+
+function undone(
+  at: StorePlace,
+  hands: StoreHands,
+  file: EditableFile,
+  lines: readonly JournalLine[],
+): Result<string> {
+  const last = lines.findLast((line) => line.file === file && line.before !== null);
+  if (last === undefined || last.before === null || last.after === null) {
+    return err("memory-nothing-to-undo", `The journal holds no edit of ${file}.md`);
+  }
+  const text = readIdentity(at.disk, at.folder, file);
+  if (!text.ok) return text;
+  if (text.value !== last.after) {
+    return err("memory-changed", `${file}.md is no longer what its latest edit made of it`);
+  }
+  const shown = allShown(hands.purged(), last.before);
+  if (!shown.ok) return shown;
+  const line = { kind: "undo", time_unix_ms: at.clock.nowUnixMs(), undoes: last.n };
+  return hands.change(file, last.after, last.before, line);
+}
+
+function stagedEdits(at: StorePlace): Result<Staged[]> {
+  const names = attempt(() => at.disk.list(`${at.folder}/staged`));
+  if (!names.ok) return names;
+  const found: Staged[] = [];
+  for (const { name } of names.value) {
+    if (isTemporaryName(name)) continue;
+    const bytes = readWhole(at.disk, `${at.folder}/staged/${name}`, MAX_STAGED_BYTES);
+    const value = bytes.ok ? parseCanonical(bytes.value) : bytes;
+    const parsed = Staged.safeParse(value.ok ? value.value : null);
+    if (!parsed.success) return err("record-invalid", `staged/${name} is not a staged edit`);
+    found.push(parsed.data);
+  }
+  return ok(found.sort((a, b) => a.time_unix_ms - b.time_unix_ms));
+}
+
+function purge(
+  at: StorePlace,
+  hands: StoreHands,
+  fresh: ReadonlySet<string>,
+  session: SessionId,
+  why: string,
+): Result<Purge> {
+  const found = brought(at, session, fresh);
+  if (!found.ok) return found;
+  const head = { time_unix_ms: at.clock.nowUnixMs(), session, why };
+  // The list comes first: from then on everything is hidden, whatever happens to the files.
+  const line = { ...head, hidden: [...fresh].map(digestOf) };
+  const said = appendPurge(at.disk, `${at.folder}/purged.jsonl`, line);
+  if (!said.ok) return said;
+  for (const file of ["memory", "user"] as const) {
+    const gone = found.value.entries.filter((one) => one.file === file).map(({ text }) => text);
+    const text = readIdentity(at.disk, at.folder, file);
+    // A file that is not in order is the owner's to mend; the block hides the entries anyway.
+    if (gone.length === 0 || !text.ok) continue;
+    const after = textOf(entriesOf(text.value).filter((entry) => !gone.includes(entry)));
+    const changed = hands.change(file, text.value, after, { kind: "purge", ...head });
+    if (!changed.ok) return changed;
+  }
+  return found;
+}
+
+/** Whether every entry of a text may be shown; `memory-purged` when one may not. */
+export function allShown(purged: Result<Purged>, text: string): Result<void> {
+  if (!purged.ok) return purged;
+  const hidden = entriesOf(text).some((entry) => purged.value.isHidden(entry, null));
+  return hidden
+    ? err("memory-purged", "The text holds an entry of a session that was purged")
+    : ok(undefined);
+}
+
+/** The entries that a session's edits brought into a file, whether they are there still or not. */
+function freshOf(lines: readonly JournalLine[], session: SessionId): Set<string> {
+  return new Set(lines.flatMap(({ kind, session: by, before, after }) => {
+    if (kind !== "edit" || by !== session || after === null) return [];
+    const old = entriesOf(before ?? "");
+    return entriesOf(after).filter((entry) => !old.includes(entry));
+  }));
+}
+
+function brought(
+  at: StorePlace,
+  session: SessionId,
+  fresh: ReadonlySet<string>,
+): Result<Purge> {
+  const entries = (["memory", "user"] as const).flatMap((file) => {
+    const text = readIdentity(at.disk, at.folder, file);
+    if (!text.ok) return [];
+    return entriesOf(text.value).filter((one) => fresh.has(one)).map((one) => ({
+      file,
+      text: one,
+    }));
+  });
+  const bytes = readWhole(at.disk, `${at.folder}/notes.md`, MAX_NOTES_BYTES);
+  if (!bytes.ok) return bytes;
+  const notes = parseNotes(bytes.value).notes.map(({ note }) => note)
+    .filter((note) => note.session === session || fresh.has(note.text)).map((note) => note.text);
+  return ok({ entries, notes });
+}

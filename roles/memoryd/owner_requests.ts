@@ -1,0 +1,102 @@
+// What memoryd answers bxctl about the memory files: the journal, undo, review, purge, counts.
+import { mustEnd } from "../../shared/disk/durable.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { canonicalText, encodeUtf8 } from "../../shared/wire/codec.ts";
+import { on, type Route } from "../../shared/wire/listen.ts";
+import {
+  MEMORY_LOG,
+  MEMORY_OVERVIEW,
+  MEMORY_PURGE,
+  MEMORY_REVIEW,
+  MEMORY_SHOW,
+  MEMORY_STAGED,
+  MEMORY_UNDO,
+} from "../../shared/wire/memory.ts";
+import { characters, LIMITS } from "./entries.ts";
+import type { Staged } from "./owner_acts.ts";
+import type { Parts } from "./requests.ts";
+
+const MOST_FOUND = 50;
+
+/** The part of owner-memory/admin that is about the files. */
+export function fileRoutes(parts: Parts): Route[] {
+  const { store } = parts;
+  /** Ends the process when the disk's state is unknown, so that nobody is answered. */
+  const sure = <T>(result: Result<T>) => !result.ok && mustEnd(result) ? parts.end(result) : result;
+  return [
+    on(MEMORY_LOG, ({ limit }) => {
+      const lines = store.history();
+      if (!lines.ok) return lines;
+      const shown = lines.value.slice(-limit).map(
+        ({ n, time_unix_ms, kind, file, action, session }) => ({
+          ...{ n, time_unix_ms, kind, action, session },
+          file: file === null ? null : `${file}.md`,
+        }),
+      );
+      return ok({ kind: "memory_lines", body: { lines: shown } });
+    }),
+    on(MEMORY_SHOW, async ({ n }, io) => {
+      const lines = store.history();
+      if (!lines.ok) return lines;
+      const line = lines.value.find((one) => one.n === n);
+      if (line === undefined) return err("file-missing", `The journal has no line ${n}`);
+      await io.chunk(encodeUtf8(canonicalText(line)));
+      return ok({ kind: "memory_shown", body: {} });
+    }),
+    on(MEMORY_UNDO, ({ file }) => {
+      const text = sure(store.undo(file));
+      if (!text.ok) return text;
+      const body = { file, characters: characters(text.value), limit: LIMITS[file] };
+      return ok({ kind: "memory_undone", body });
+    }),
+    on(MEMORY_STAGED, async ({ call }, io) => {
+      const staged = store.staged();
+      if (!staged.ok) return staged;
+      const one = staged.value.find((waiting) => waiting.call === call);
+      if (call !== null && one === undefined) {
+        return err("memory-not-staged", `No edit ${call} waits for review`);
+      }
+      if (one !== undefined) await io.chunk(encodeUtf8(previewText(parts, one)));
+      const list = staged.value.slice(0, 1_000).map((waiting) => {
+        const { session, time_unix_ms, edit: { action, file } } = waiting;
+        return { call: waiting.call, session, time_unix_ms, action, file };
+      });
+      return ok({ kind: "memory_waiting", body: { staged: list } });
+    }),
+    on(MEMORY_REVIEW, ({ call, decision }) => {
+      const done = sure(store.review(call, decision));
+      if (!done.ok) return done;
+      void parts.index.update(null);
+      return ok({ kind: "memory_reviewed", body: {} });
+    }),
+    on(MEMORY_PURGE, async ({ session, why, mode }, io) => {
+      const found = sure(mode === "hide" ? store.purge(session, why) : store.broughtBy(session));
+      if (!found.ok) return found;
+      if (mode === "hide") {
+        await parts.index.update(session);
+        await parts.index.update(null);
+      }
+      await io.chunk(encodeUtf8(canonicalText(found.value)));
+      const { entries, notes } = found.value;
+      const counts = { entries: entries.length, notes: notes.length };
+      return ok({ kind: "memory_purged", body: { ...counts, is_hidden: mode === "hide" } });
+    }),
+    on(MEMORY_OVERVIEW, () => {
+      const staged = store.staged();
+      if (!staged.ok) return staged;
+      const purged = store.purged();
+      if (!purged.ok) return purged;
+      const recalls = store.recalls(MOST_FOUND);
+      if (!recalls.ok) return recalls;
+      const waiting = { staged: staged.value.length, purged_sessions: purged.value.sessions.size };
+      const body = { ...waiting, ...recalls.value, found: [...recalls.value.found] };
+      return ok({ kind: "memory_seen", body });
+    }),
+  ];
+}
+
+function previewText(parts: Parts, staged: Staged): string {
+  const made = parts.store.preview(staged);
+  const outcome = made.ok ? made.value : { problem: `${made.code}: ${made.detail}` };
+  return canonicalText({ edit: staged.edit, label: staged.label, ...outcome });
+}

@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { SessionId } from "../../shared/ids/ids.ts";
+import { call } from "../../shared/wire/dial.ts";
+import {
+  MEMORY_LOG,
+  MEMORY_OVERVIEW,
+  MEMORY_PURGE,
+  MEMORY_REVIEW,
+  MEMORY_SHOW,
+  MEMORY_STAGED,
+  MEMORY_UNDO,
+  OWNER_RECALL,
+  REINDEX,
+} from "../../shared/wire/memory.ts";
+import {
+  indexInWorker,
+  TAINTED,
+  withMemoryHouse as withHouse,
+} from "../../tests/doubles/memoryd_house.ts";
+import {
+  chatId,
+  userRecord,
+  writeBaseline,
+  writeRecords,
+} from "../../tests/doubles/session_logs.ts";
+
+const add = (text: string, file = "memory") => ({ action: "add", file, text });
+const session = (number: number) => SessionId.parse(chatId(number));
+
+async function found(home: string, query: string): Promise<string[]> {
+  const reply = await call(`${home}/2.sock`, OWNER_RECALL, { query, k: 50 });
+  assert.ok(reply.ok, reply.ok ? "" : reply.detail);
+  return reply.value.body.hits.map((hit) => hit.snippet).sort();
+}
+
+Deno.test("memory_purge hides all that a session brought in, for good, also from an index made anew", async () => {
+  await withHouse(async ({ home, tool, block, updated, read }) => {
+    await tool("memory", add("poison one"), { session: 1 });
+    await tool("memory", add("kept"), { session: 2 });
+    await tool("memory", add("poison two"), { session: 1 });
+    // Another session moves a poisoned entry to the notes under its own name.
+    const fates = [{ old: "poison one", move: true }, { old: "kept", keep: true }, {
+      old: "poison two",
+      keep: true,
+    }];
+    await tool("memory", { action: "consolidate", file: "memory", entries: fates }, { session: 2 });
+    await tool("memory", { action: "note", text: "poison note" }, { session: 1, label: TAINTED });
+    await tool("memory", { action: "note", text: "clean note, no poison" }, { session: 2 });
+    writeBaseline(home, chatId(1));
+    writeRecords(home, chatId(1), [userRecord("poison said")]);
+    await updated(1);
+    const before = ["clean note, no poison", "poison note", "poison one", "poison said"];
+    assert.deepEqual(await found(home, "poison"), before);
+    const list = { session: session(1), why: "", mode: "list" } as const;
+    const listed = await call(`${home}/2.sock`, MEMORY_PURGE, list, { onChunk: () => {} });
+    assert.deepEqual(listed.ok && listed.value.body, { entries: 1, notes: 2, is_hidden: false });
+    assert.deepEqual(await found(home, "poison"), before);
+    const hide = { session: session(1), why: "planted", mode: "hide" } as const;
+    assert.ok((await call(`${home}/2.sock`, MEMORY_PURGE, hide, { onChunk: () => {} })).ok);
+    assert.equal(read("memory.md"), "kept");
+    assert.match(read("notes.md"), /poison note/);
+    assert.doesNotMatch(read("purged.jsonl"), /poison/);
+    assert.deepEqual(await found(home, "poison"), ["clean note, no poison"]);
+    // What was purged comes back neither by undo, nor by the owner's file, nor by another session.
+    const undo = await call(`${home}/2.sock`, MEMORY_UNDO, { file: "memory" });
+    assert.equal(!undo.ok && undo.code, "memory-purged");
+    assert.equal((await tool("memory", add("more"), { session: 1 })).code, "memory-purged");
+    const late = { action: "note", text: "late" };
+    assert.equal((await tool("memory", late, { session: 1 })).code, "memory-purged");
+    assert.equal((await tool("memory", add("poison two"), { session: 3 })).code, "memory-purged");
+    Deno.writeTextFileSync(`${home}/memory/memory.md`, "kept\n§\npoison two");
+    const shown = await block();
+    assert.ok(typeof shown !== "string" && !shown.text.includes("poison"));
+    assert.equal(shown.omitted.length, 1);
+    Deno.removeSync(`${home}/index/memory.sqlite3`);
+    assert.ok((await call(`${home}/2.sock`, REINDEX, {})).ok);
+    assert.deepEqual(await found(home, "poison"), ["clean note, no poison"]);
+  }, indexInWorker);
+});
+
+Deno.test("recall finds nothing rather than too much when the list of purges cannot be read", async () => {
+  await withHouse(async ({ home, tool }) => {
+    await tool("memory", { action: "note", text: "poison note" });
+    Deno.writeTextFileSync(`${home}/memory/purged.jsonl`, "not a purge\n");
+    await call(`${home}/2.sock`, REINDEX, {});
+    const reply = await call(`${home}/2.sock`, REINDEX, {});
+    assert.equal(!reply.ok && reply.code, "memory-index-damaged");
+    const blocked = await tool("memory", { action: "note", text: "x" });
+    assert.equal(blocked.code, "record-invalid");
+  });
+});
+
+Deno.test("memory_undo puts back the exact bytes, is itself journalled, and never the owner's own change", async () => {
+  await withHouse(async ({ home, tool, read }) => {
+    const undo = () => call(`${home}/2.sock`, MEMORY_UNDO, { file: "memory" });
+    const none = await undo();
+    assert.equal(!none.ok && none.code, "memory-nothing-to-undo");
+    Deno.writeTextFileSync(`${home}/memory/memory.md`, "by hand \r\n§\r\n\r\ntwo\r\n");
+    await tool("memory", add("three"));
+    assert.equal(read("memory.md"), "by hand\n§\ntwo\n§\nthree");
+    assert.ok((await undo()).ok);
+    assert.equal(read("memory.md"), "by hand \r\n§\r\n\r\ntwo\r\n");
+    assert.ok((await undo()).ok);
+    assert.equal(read("memory.md"), "by hand\n§\ntwo\n§\nthree");
+    Deno.writeTextFileSync(`${home}/memory/memory.md`, "mine");
+    const changed = await undo();
+    assert.equal(!changed.ok && changed.code, "memory-changed");
+    assert.equal(read("memory.md"), "mine");
+    const log = await call(`${home}/2.sock`, MEMORY_LOG, { limit: 10 });
+    assert.ok(log.ok);
+    const kinds = log.value.body.lines.map(({ kind, file }) => [kind, file]);
+    assert.deepEqual(kinds.slice(1), [
+      ["found", "memory.md"],
+      ["edit", "memory.md"],
+      ["undo", "memory.md"],
+      ["undo", "memory.md"],
+    ]);
+    const pieces: string[] = [];
+    const onChunk = (bytes: Uint8Array) => void pieces.push(new TextDecoder().decode(bytes));
+    assert.ok((await call(`${home}/2.sock`, MEMORY_SHOW, { n: 2 }, { onChunk })).ok);
+    const line = JSON.parse(pieces.join(""));
+    assert.deepEqual([line.session, line.after], [chatId(1), "by hand\n§\ntwo\n§\nthree"]);
+  });
+});
+
+Deno.test("memory_review applies a staged edit to the file as it is, or drops it", async () => {
+  await withHouse(async ({ home, tool, read }) => {
+    await tool("memory", add("one"), { staged: true });
+    await tool("memory", add("two"), { staged: true });
+    await tool("memory", add("three"), { staged: true });
+    const waiting = async () => {
+      const reply = await call(`${home}/2.sock`, MEMORY_STAGED, { call: null });
+      assert.ok(reply.ok);
+      return reply.value.body.staged.map((one) => one.call);
+    };
+    const [first, second, third] = await waiting();
+    assert.ok(first !== undefined && second !== undefined && third !== undefined);
+    const review = (one: typeof first, decision: "apply" | "drop") =>
+      call(`${home}/2.sock`, MEMORY_REVIEW, { call: one, decision });
+    assert.ok((await review(first, "drop")).ok);
+    assert.equal(read("memory.md"), "");
+    assert.ok((await review(second, "apply")).ok);
+    assert.equal(read("memory.md"), "two");
+    const again = await review(second, "apply");
+    assert.equal(!again.ok && again.code, "memory-not-staged");
+    // The owner wrote the same by hand meanwhile: the edit says so, and waits until it is dropped.
+    Deno.writeTextFileSync(`${home}/memory/memory.md`, "two\n§\nthree");
+    const made = await review(third, "apply");
+    assert.equal(!made.ok && made.code, "memory-duplicate");
+    assert.deepEqual(await waiting(), [third]);
+  });
+});
+
+Deno.test("memory_overview counts what recall found, and how often in vain", async () => {
+  await withHouse(async ({ home, tool }) => {
+    await tool("memory", { action: "note", text: "the launch is on Thursday" });
+    await tool("memory", { action: "note", text: "the launch pad is wet" });
+    await tool("recall", { query: "launch" });
+    await tool("recall", { query: "Thursday" });
+    await tool("recall", { query: "unheard" });
+    Deno.writeTextFileSync(`${home}/memory/recalls/2026-01.jsonl`, '{"cut sho');
+    const reply = await call(`${home}/2.sock`, MEMORY_OVERVIEW, {});
+    assert.ok(reply.ok);
+    const { staged, purged_sessions, recalls, in_vain, found } = reply.value.body;
+    assert.deepEqual([staged, purged_sessions, recalls, in_vain], [0, 0, 3, 1]);
+    assert.deepEqual(found.map(({ source, hits }) => [source, hits]), [
+      ["notes.md entry 1", 2],
+      ["notes.md entry 2", 1],
+    ]);
+  });
+});

@@ -1,0 +1,80 @@
+// What the owner has purged: `memory/purged.jsonl`, append-only, one line for each purged session.
+//
+// 1. A line names the session and the digests of the entries it brought into the identity files, so
+//    that they stay hidden wherever they went, and the list itself holds none of their words.
+// 2. Nothing ever takes a line away, so an index built anew hides what the old one hid.
+import { z } from "zod";
+import { hashBytes } from "../../shared/chain/chain_record.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import { openAppender, readWhole } from "../../shared/disk/durable.ts";
+import { SessionId, Sha256 } from "../../shared/ids/ids.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
+import { canonicalText, decodeUtf8, encodeUtf8, parseJson } from "../../shared/wire/codec.ts";
+
+const MAX_BYTES = 67_108_864;
+const LINE_FEED = 10;
+
+const Line = z.strictObject({
+  session: SessionId,
+  time_unix_ms: z.int().min(0),
+  why: z.string().max(500),
+  hidden: z.array(Sha256),
+});
+export type PurgeLine = z.output<typeof Line>;
+
+export type Purged = {
+  /** Number of lines, which only grows. */
+  readonly purges: number;
+  readonly sessions: ReadonlySet<string>;
+  /** Whether an entry or note of this text, written by this session, must not be shown. */
+  isHidden(text: string, session: string | null): boolean;
+};
+
+/** How a purge names a text. */
+export function digestOf(text: string): string {
+  return hashBytes(encodeUtf8(text));
+}
+
+/**
+ * Reads the list; an absent file is an empty one. A last line without its end was never
+ * acknowledged and is passed over. Fails with `record-invalid` for any other line that is not one.
+ */
+export function readPurged(disk: Disk, path: string): Result<Purged> {
+  const bytes = wholeLines(disk, path);
+  const text = bytes.ok ? decodeUtf8(bytes.value) : bytes;
+  if (!text.ok) return text;
+  const sessions = new Set<string>();
+  const hidden = new Set<string>();
+  const lines = text.value.split("\n").slice(0, -1);
+  for (const [i, line] of lines.entries()) {
+    const value = parseJson(line);
+    const parsed = Line.safeParse(value.ok ? value.value : null);
+    if (!parsed.success) return err("record-invalid", `Line ${i + 1} of ${path} is not a purge`);
+    sessions.add(parsed.data.session);
+    for (const digest of parsed.data.hidden) hidden.add(digest);
+  }
+  const isHidden = (text: string, session: string | null) =>
+    (session !== null && sessions.has(session)) || hidden.has(digestOf(text));
+  return ok({ purges: lines.length, sessions, isHidden });
+}
+
+/** Appends a line durably, in the place of one that a crash cut short. */
+export function appendPurge(disk: Disk, path: string, line: PurgeLine): Result<void> {
+  const whole = wholeLines(disk, path);
+  if (!whole.ok) return whole;
+  const opened = openAppender(disk, path);
+  if (!opened.ok) return opened;
+  try {
+    const size = whole.value.length;
+    const cut = size < opened.value.size() ? opened.value.cutTo(size) : ok(undefined);
+    return cut.ok ? opened.value.append(encodeUtf8(`${canonicalText(line)}\n`)) : cut;
+  } finally {
+    opened.value.close();
+  }
+}
+
+function wholeLines(disk: Disk, path: string): Result<Uint8Array> {
+  const bytes = readWhole(disk, path, MAX_BYTES);
+  if (!bytes.ok) return bytes.code === "file-missing" ? ok(new Uint8Array()) : bytes;
+  return ok(bytes.value.subarray(0, bytes.value.lastIndexOf(LINE_FEED) + 1));
+}
