@@ -81,7 +81,7 @@ const Request = {
   session: SessionId,
   call: CallId,
   /** Counts the requests of a call from 0. */
-  n: z.int().min(0),
+  request: z.int().min(0),
   method: text,
   url: text,
   bytes: z.int().min(0),

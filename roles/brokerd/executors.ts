@@ -134,8 +134,8 @@ async function wayOut(
   log_payload: boolean,
 ): Promise<Result<WayOut | null>> {
   if (hosts.length === 0) return ok(null);
-  return await egress({ call, origins: [...hosts], inject, log_payload }, (line, body) => {
-    const said = { session, call, ...line };
+  return await egress({ call, origins: [...hosts], inject, log_payload }, ({ n, ...line }, body) => {
+    const said = { session, call, request: n, ...line };
     return body === null
       ? record({ kind: "request", ...said })
       : record({ kind: "payload", ...said, body: toBase64(body) });
