@@ -39,6 +39,15 @@ export async function catchUp(options: CatchUpOptions): Promise<boolean> {
   return await lookAgain(options) && await lookAtReactions(options);
 }
 
+/** Sets the cursors of channels that have none, before anything that comes is listened to. */
+export async function firstLook(options: CatchUpOptions): Promise<boolean> {
+  for (const channel of options.place.channels) {
+    const isNew = options.store.cursor(channel) === undefined;
+    if (isNew && !await readChannel(options, channel)) return false;
+  }
+  return true;
+}
+
 async function readChannel(options: CatchUpOptions, channel: string): Promise<boolean> {
   const { store, timers } = options;
   const cursor = store.cursor(channel);

@@ -7,7 +7,7 @@ import type { GatewaydConfig } from "../../shared/config/gatewayd.ts";
 import type { Log } from "../../shared/log/log.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { makeAttachments } from "./attachments.ts";
-import { catchUp, type CatchUpOptions } from "./catch_up.ts";
+import { catchUp, type CatchUpOptions, firstLook } from "./catch_up.ts";
 import { keepConnected, type OpenWire } from "./connection.ts";
 import { type Health, makeHealth } from "./health.ts";
 import { makeIntake } from "./intake.ts";
@@ -55,7 +55,14 @@ export function startGateway(options: GatewayOptions): Gateway {
   const timers = timersOf(config.test.timers_divided_by);
   const stopping = new AbortController();
   const health = makeHealth(clock, options.log, timers.pingMs);
-  const met: Met = { questions: null, sender: null, direct: "", limit: 0, needsLimit: true };
+  const met: Met = {
+    questions: null,
+    sender: null,
+    direct: "",
+    limit: 0,
+    needsLimit: true,
+    version: "",
+  };
   const rest = makeRest({
     ...options,
     timers,
@@ -107,6 +114,7 @@ type Met = {
   direct: string;
   limit: number;
   needsLimit: boolean;
+  version: string;
 };
 type Inner = GatewayOptions & {
   readonly timers: ReturnType<typeof timersOf>;
@@ -138,10 +146,11 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
   const questions = makeQuestions({ store, sender, peers, direct, limit, reactions });
   const summary = () => summaryOf(health, store);
   const orders = makeOrders({ ...inner, sender, turns, questions, summary });
-  const onWork = () => {
+  const onWork = together(() => {
+    if (signal.aborted) return;
     orders();
     turns.pump();
-  };
+  });
   const onReaction = (post: string, emoji: string) => void questions.reacted(post, emoji);
   const intake = makeIntake({ store, health, place, onWork, onReaction });
   const reading = {
@@ -155,6 +164,9 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
     watched: questions.watched,
   };
   const events = heldEvents(inner, reading);
+  for (let n = 0; !signal.aborted && !await firstLook(reading); n++) {
+    await clock.sleep(pauseMs(timers, n, 1), signal);
+  }
   met.sender = sender;
   met.questions = questions;
   onWork();
@@ -178,12 +190,28 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
         if (event === "config_changed") met.needsLimit = true;
         events.take(event, data);
       },
-      onVersion: () => void (met.needsLimit = true),
+      onVersion: (version) => {
+        if (met.version !== "" && met.version !== version) met.needsLimit = true;
+        met.version = version;
+      },
       check: () => check(inner),
     }),
   ]);
   await events.settled();
   await sender.stopped();
+}
+
+/** However often it is called in one go, `then` runs once after it, outside every transaction. */
+function together(then: () => void): () => void {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    queueMicrotask(() => {
+      isDue = false;
+      then();
+    });
+  };
 }
 
 /** Events wait while what was missed before them is being read. */

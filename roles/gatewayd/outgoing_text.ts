@@ -56,8 +56,8 @@ export function defused(line: string): string {
     .replace(/\](?=[(:[])/g, `]${BREAK}`)
     .replace(/:(?=\/\/)/g, `:${BREAK}`)
     .replace(
-      /(mailto|tel|data|javascript|vbscript|file|mattermost|mmaction):(?=\S)/gi,
-      `$1:${BREAK}`,
+      /(mailto|tel|sms|data|javascript|vbscript|file|mattermost|mmaction)(?=:)/gi,
+      `$1${BREAK}`,
     )
     .replace(/(www\d{0,3})\./gi, `$1${BREAK}.`)
     .replace(/<(?=[a-z/!?])/gi, `<${BREAK}`)

@@ -6,8 +6,9 @@ export type Timers = ReturnType<typeof timersOf>;
 export function timersOf(dividedBy: number) {
   const of = (ms: number) => Math.max(1, Math.round(ms / dividedBy));
   return {
-    requestMs: of(20_000),
-    helloMs: of(10_000),
+    // A machine that is busy with tests still has a moment for these.
+    requestMs: Math.max(of(20_000), 1_000),
+    helloMs: Math.max(of(10_000), 400),
     pingMs: of(30_000),
     /** A connection that lasted this long makes the next reconnection quick again. */
     stableMs: of(60_000),

@@ -10,6 +10,7 @@ import { type ErrorCode, ERRORS } from "../../shared/results/codes.ts";
 import type { Err } from "../../shared/results/result.ts";
 import type { Said } from "../../shared/wire/exchange.ts";
 import type { OutboxItem, TurnState } from "../../shared/wire/loop.ts";
+import { commandOf } from "./commands.ts";
 import type { Attachments } from "./attachments.ts";
 import { postsOf, safeBlocks } from "./outgoing_text.ts";
 import type { LoopEvent, Peers } from "./peers.ts";
@@ -40,14 +41,19 @@ export type Turns = ReturnType<typeof makeTurns>;
 
 export function makeTurns(options: TurnsOptions) {
   const { store, sender, peers, clock, timers, signal } = options;
-  const state: State = { submitting: new Map(), cancelling: new Set(), items: Promise.resolve() };
+  const state: State = {
+    submitting: new Map(),
+    marked: new Set(),
+    cancelling: new Set(),
+    items: Promise.resolve(),
+  };
   const turns = {
     /** Looks for messages that can go to loopd now. */
     pump(): void {
       if (signal.aborted) return;
       const seen = new Set<string>();
       for (const row of store.turns(null)) {
-        if (seen.has(row.session)) markWaiting(options, row);
+        if (seen.has(row.session)) markWaiting(options, state, row);
         else if (!state.submitting.has(row.post)) {
           state.submitting.set(row.post, run(options, turns, state, row));
         }
@@ -82,6 +88,8 @@ export function makeTurns(options: TurnsOptions) {
 type State = {
   /** Messages that this process has submitted or is submitting, by post id. */
   readonly submitting: Map<string, Promise<void>>;
+  /** Messages that wait behind another and are known to say so. */
+  readonly marked: Set<string>;
   readonly cancelling: Set<string>;
   /** Items are handled one after another. */
   items: Promise<void>;
@@ -91,7 +99,9 @@ function draftOf(row: Pick<Inbound, "post" | "channel" | "root">) {
   return { channel: row.channel, root: row.root, draft: `d${row.post}` };
 }
 
-function markWaiting({ store }: TurnsOptions, row: Inbound): void {
+function markWaiting({ store }: TurnsOptions, { marked }: State, row: Inbound): void {
+  if (marked.has(row.post)) return;
+  marked.add(row.post);
   const mark = { key: `r${row.post}`, is_what: "react" as const, text: WAITING_EMOJI };
   store.put({ ...mark, channel: row.channel, root: row.post });
 }
@@ -104,6 +114,7 @@ async function run(
   first: Inbound,
 ): Promise<void> {
   const { store, sender, peers, attachments, clock, timers, signal } = options;
+  state.marked.delete(first.post);
   const begun = { ...draftOf(first), key: `d${first.post}`, text: "Taking it up" };
   store.step(() => {
     store.setInbox(first.post, "sent");
@@ -121,6 +132,9 @@ async function run(
       const notes = read.declined.join("\n");
       if (notes !== "") store.put({ ...draftOf(row), key: `f${row.post}`, text: notes });
       if (read.text.trim() === "") return finish(options, turns, state, row, notes);
+      if (commandOf(row.text) !== null) {
+        return finish(options, turns, state, row, "An edited message is no order. Write it anew.");
+      }
       if (row.cancel === 1 && n === 0) {
         return finish(options, turns, state, row, "Cancelled before it began.");
       }

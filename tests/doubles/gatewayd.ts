@@ -102,7 +102,8 @@ export function loopDouble(): LoopDouble {
 function peersOf(own: () => LoopDouble, { items, watchers, byPost }: LoopState): Peers {
   return {
     submit(message) {
-      if (own().refuse !== null) return Promise.resolve(err(own().refuse, "as told"));
+      const { refuse } = own();
+      if (refuse !== null) return Promise.resolve(err(refuse, "as told"));
       const known = byPost.get(message.messageId);
       const { session } = message;
       const accepted = (turn: TurnId, is_duplicate: boolean) =>
