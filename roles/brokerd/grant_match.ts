@@ -146,7 +146,9 @@ function hostsHold(grant: AllowGrant, question: Question): boolean {
 function patternsHold(grant: AllowGrant, question: Question): boolean {
   return Object.entries(grant.patterns ?? {}).every(([argument, globs]) => {
     const texts = textsOf(question.args[argument]);
-    return texts.length > 0 && texts.every((text) => globs.some((glob) => globMatches(glob, text)));
+    // What is left out or empty holds only where the grant says so with "".
+    if (texts.length === 0) return globs.includes("");
+    return texts.every((text) => globs.some((glob) => globMatches(glob, text)));
   });
 }
 

@@ -87,6 +87,11 @@ Deno.test("evaluate() each thing that does not hold denies by its own name", () 
   );
   strictEqual(rule([allow()], question({ network: true })), "host_not_granted");
   strictEqual(rule([allow({ patterns: { q: ["a*"] } })]), "pattern_mismatch");
+  for (const args of [{}, { q: [] }, { q: null }]) {
+    const said = (globs: string[]) => rule([allow({ patterns: { q: globs } })], question({ args }));
+    strictEqual(said(["*"]), "pattern_mismatch", "a star stood for what was left out");
+    strictEqual(said(["", "a*"]), "auto");
+  }
   strictEqual(rule([allow({ max_taint: "public" })]), "taint_exceeds");
   const untrusted = question({ label: { class: "private", untrusted: true } });
   strictEqual(rule([allow({ when_untrusted: "deny" })], untrusted), "untrusted_session");
