@@ -58,6 +58,7 @@ export function chunkReader(maxBytes: number): ChunkReader {
     if (chunk.value.body.seq !== seq) return err("frame-malformed", "A chunk is out of order");
     const bytes = fromBase64(chunk.value.body.base64);
     if (!bytes.ok) return err("frame-malformed", bytes.detail);
+    if (bytes.value.length === 0) return err("frame-malformed", "A chunk is empty");
     seq++;
     total += bytes.value.length;
     if (total > maxBytes) {

@@ -84,11 +84,16 @@ export function parseCanonicalText(text: string, bounds: Bounds = WIDE_BOUNDS): 
   return value;
 }
 
-/** The canonical text of a value that JSON can hold. Throws on a value it cannot: a bug of the caller. */
+/**
+ * The canonical text of a value that JSON can hold. Half a surrogate pair, which a text cut to a
+ * length can end with and no reader accepts, becomes U+FFFD. Throws on a value that JSON cannot
+ * hold: a bug of the caller.
+ */
 export function canonicalText(value: unknown): string {
   const text = JSON.stringify(value);
   if (text === undefined) throw new TypeError("This value has no JSON form");
-  return text;
+  if (!text.includes("\\ud")) return text;
+  return text.replace(/\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (all) => all.length > 2 ? "\ufffd" : all);
 }
 
 /** The canonical bytes of a value. */

@@ -59,6 +59,8 @@ export async function call<
   const abort = () => closeQuietly(conn);
   options.signal?.addEventListener("abort", abort);
   try {
+    // A signal that aborted while the connection was made tells nobody again.
+    if (options.signal?.aborted) return err("frame-closed", "The call was cancelled");
     const sent = await sendRequest(conn, exchange, body, options.upload);
     // A server that refuses early closes its reading side: its answer is still worth reading.
     if (!sent.ok && sent.code !== "frame-closed") return sent;

@@ -3,7 +3,8 @@
 import { deepStrictEqual, strictEqual } from "node:assert";
 import { z } from "zod";
 import { err, ok } from "../results/result.ts";
-import { canonicalText, encodeUtf8 } from "./codec.ts";
+import { joinBytes } from "./chunks.ts";
+import { canonicalText, encodeUtf8, toBase64 } from "./codec.ts";
 import { call } from "./dial.ts";
 import { exchange, message } from "./exchange.ts";
 import { readFrame } from "./frame.ts";
@@ -51,6 +52,7 @@ async function rig(maxConnections = 32): Promise<Rig> {
         for (let n = 0; n < body.times; n++) await io.event({ kind: "tick", body: { n } });
         if (body.word === "refuse") return err("not-found", "No such word");
         if (body.word === "throw") throw new Error("a bug");
+        if (body.word === "long") return err("not-found", "x" + "😀".repeat(3_000));
         return ok({ kind: "echoed", body: { words: body.word.repeat(body.times) } });
       }),
       on(COPY, async (_body, io) => {
@@ -181,6 +183,37 @@ Deno.test("listen() aborts a handler when its caller goes away", async () => {
   strictEqual(box.aborted(), 1);
 });
 
+Deno.test("listen() takes no upload in crumbs: only its last piece may be short, and none empty", async () => {
+  await using box = await rig();
+  const part = (bytes: number, seq: number) => {
+    const base64 = toBase64(new Uint8Array(bytes));
+    return frameOf(canonicalText({ v: 1, kind: "chunk", body: { seq, base64 } }));
+  };
+  const ask = frameOf(canonicalText({ v: 1, kind: "copy", body: {} }));
+  for (const sizes of [[0], [0, 0, 0], [1, 1], [MAX_CHUNK_BYTES, 1, 1], [MAX_CHUNK_BYTES, 0]]) {
+    const frames = await raw(box.path, joinBytes([ask, ...sizes.map(part)]));
+    strictEqual(frames.length, 1);
+    strictEqual(canonicalText(frames[0]).includes("frame-malformed"), true, sizes.join());
+  }
+  await echoWorks(box.path);
+});
+
+Deno.test("call() cancelled while it connects sends nothing and closes", async () => {
+  const cancel = new AbortController();
+  const seen: string[] = [];
+  const dial = () => {
+    cancel.abort();
+    return Promise.resolve({
+      read: () => Promise.resolve(null),
+      write: (bytes: Uint8Array) => Promise.resolve(seen.push("write") && bytes.length),
+      close: () => void seen.push("close"),
+    });
+  };
+  const ended = await call("/none", WAIT, {}, { signal: cancel.signal }, dial);
+  strictEqual(ended.ok ? "" : ended.code, "frame-closed");
+  deepStrictEqual(seen, ["close"]);
+});
+
 Deno.test("call() brings events in order, then the reply", async () => {
   await using box = await rig();
   const seen: number[] = [];
@@ -199,6 +232,8 @@ Deno.test("call() returns the refusal's own code, and internal for a handler's b
   strictEqual(refused.ok ? "" : refused.code, "not-found");
   const broken = await call(box.path, ECHO, { word: "throw", times: 0 });
   strictEqual(broken.ok ? "" : broken.code, "internal");
+  const cut = await call(box.path, ECHO, { word: "long", times: 0 });
+  strictEqual(cut.ok ? "" : cut.code, "not-found");
   const unknown = await call(box.path, STRANGER, {});
   strictEqual(unknown.ok ? "" : unknown.code, "kind-unknown");
   const nobody = await call(`${box.path}.none`, ECHO, { word: "a", times: 0 });
