@@ -6,6 +6,7 @@ import type { Command, Context } from "./context.ts";
 import { EXIT_USAGE, fail } from "./context.ts";
 import { GRANTS } from "./grants.ts";
 import { RECALL, REINDEX_COMMAND } from "./memory.ts";
+import { MEMORY } from "./memory_files.ts";
 import { PROMPT } from "./prompt.ts";
 import { SESSIONS } from "./sessions.ts";
 import { STATUS, VERSION_COMMAND } from "./status.ts";
@@ -24,6 +25,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   grants: GRANTS,
   recall: RECALL,
   reindex: REINDEX_COMMAND,
+  memory: MEMORY,
   sessions: SESSIONS,
   prompt: PROMPT,
   version: VERSION_COMMAND,
