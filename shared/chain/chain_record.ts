@@ -101,7 +101,7 @@ export function lineStart(next: Expected): string {
 
 /**
  * Renders a record's line, without line feed. Fails with `record-invalid` when the reader would
- * refuse it: a lone surrogate, too deep, too long, or a field that the chain sets itself.
+ * refuse it: too deep, too long, or a field that the chain sets itself.
  */
 export function renderLine(next: Expected, fields: Fields): Result<string> {
   if ("v" in fields || "n" in fields || "prev" in fields) {

@@ -181,19 +181,18 @@ Deno.test("Chain.append() refuses what its own reader would not take and leaves 
   let deep: unknown = 1;
   for (let i = 0; i < 40; i++) deep = [deep];
   const refused = [
-    chain.append({ kind: "x", text: "\ud800" }),
-    chain.append({ kind: "x", ["\udfff"]: 1 }),
     chain.append({ kind: "x", deep }),
     chain.append({ kind: "x", text: "y".repeat(4_194_304) }),
     chain.append({ kind: "x", n: 7 }),
     chain.append({ kind: "x", prev: "" }),
     chain.append({ kind: "x", v: 1 }),
-    chain.appendAll([{ kind: "good" }, { kind: "x", text: "\ud800" }]),
+    chain.appendAll([{ kind: "good" }, { kind: "x", deep }]),
   ];
   for (const result of refused) assert(!result.ok && result.code === "record-invalid");
   throws(() => chain.append({ kind: "x", big: 1n }), TypeError);
   deepStrictEqual(bytesOf(disk, LOG), before);
   must(chain.append({ kind: "x", text: "z".repeat(4_000_000) }));
+  must(chain.append({ kind: "x", text: "cut in \ud83d", ["\udfff"]: 1 }));
   chain.close();
   strictEqual(outcomeOf(openChain(optionsFor(disk))), "whole");
 });
