@@ -19,43 +19,49 @@ const MOST_SINCE = 1000;
 
 const newestFirst = (a: Post, b: Post) => b.create_at - a.create_at || (a.id < b.id ? -1 : 1);
 
-function rowsOf(world: World, channelId: string): Post[] {
-  return world.store.postsOf(channelId).map((id) => world.store.posts.get(id))
-    .filter((post) => post !== undefined);
-}
-
 const stands = (post: Post) => post.delete_at === 0 && post.original_id === "";
 
 /** A deleted post keeps its place in `since` but not its text. */
 const asChanged = (post: Post): Post =>
   post.delete_at > 0 && post.original_id === "" ? { ...post, message: "", file_ids: [] } : post;
 
-function pick(world: World, channelId: string, query: ListQuery): Post[] {
-  const rows = rowsOf(world, channelId);
-  if (query.since > 0) {
-    if (world.knobs().sinceEmpty) return [];
-    const changed = rows.filter((post) => post.update_at > query.since)
-      .filter((post) => !query.rootsOnly || post.root_id === "");
-    return changed.slice(0, MOST_SINCE).map(asChanged).toSorted(newestFirst);
+function changedSince(world: World, channelId: string, query: ListQuery): Post[] {
+  if (world.knobs().sinceEmpty) return [];
+  const ids = [...world.store.postsOf(channelId), ...world.store.copiesOf(channelId)];
+  const changed = ids.map((id) => world.store.posts.get(id)).filter((post) => post !== undefined)
+    .filter((post) => post.update_at > query.since)
+    .filter((post) => !query.rootsOnly || post.root_id === "");
+  return changed.slice(0, MOST_SINCE).map(asChanged).toSorted(newestFirst);
+}
+
+/** Standing posts, newest first, as long as somebody asks for more. */
+function* newest(world: World, channelId: string, rootsOnly: boolean): Generator<Post> {
+  const ids = world.store.postsOf(channelId);
+  for (let at = ids.length - 1; at >= 0; at--) {
+    const post = world.store.posts.get(ids[at] ?? "");
+    if (post !== undefined && stands(post) && (!rootsOnly || post.root_id === "")) yield post;
   }
-  const standing = rows.filter(stands).filter((post) => !query.rootsOnly || post.root_id === "")
-    .toSorted(newestFirst);
+}
+
+function pick(world: World, channelId: string, query: ListQuery): Post[] {
+  if (query.since > 0) return changedSince(world, channelId, query);
   const size = Math.min(query.perPage, MOST_PER_PAGE);
   const from = query.page * size;
+  const standing = newest(world, channelId, query.rootsOnly);
   if (query.after !== "") {
-    const anchor = world.store.posts.get(query.after);
-    const later = standing.filter((post) =>
-      anchor !== undefined && post.create_at > anchor.create_at
-    );
+    const anchor = world.store.posts.get(query.after)?.create_at ?? Infinity;
+    const later: Post[] = [];
+    for (const post of standing) {
+      if (post.create_at <= anchor) break;
+      later.push(post);
+    }
     const end = later.length - from;
     return later.slice(Math.max(0, end - size), Math.max(0, end));
   }
-  if (query.before !== "") {
-    const anchor = world.store.posts.get(query.before);
-    return standing.filter((post) => anchor !== undefined && post.create_at < anchor.create_at)
-      .slice(from, from + size);
-  }
-  return standing.slice(from, from + size);
+  const before = query.before === ""
+    ? Infinity
+    : world.store.posts.get(query.before)?.create_at ?? 0;
+  return standing.filter((post) => post.create_at < before).drop(from).take(size).toArray();
 }
 
 /** `{order, posts, ...}` of these posts, with the roots and threads they belong to beside them. */

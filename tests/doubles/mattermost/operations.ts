@@ -120,11 +120,26 @@ function peopleOperations({ world }: OperationParts) {
     directChannel: (one: string, other: string) => directChannel(world, one, other),
     addChannel: (channel: { type: "O" | "P"; name: string; members: string[] }) =>
       addChannel(world, channel),
-    setMembers: (channelId: string, members: string[]) =>
-      store.channels.set(channelId, { ...channelIn(world, channelId), members }),
+    setMembers: (channelId: string, members: string[]) => {
+      const channel = channelIn(world, channelId);
+      store.channels.set(channelId, { ...channel, members });
+      const tell = (event: string, user_id: string) =>
+        world.emit({ event, data: { user_id, team_id: channel.team_id }, channelId });
+      for (const id of members) if (!channel.members.includes(id)) tell("user_added", id);
+      for (const userId of channel.members.filter((id) => !members.includes(id))) {
+        tell("user_removed", userId);
+        world.emit({ event: "user_removed", data: { channel_id: channelId }, userId });
+      }
+    },
     archiveChannel: (channelId: string) => {
       const channel = channelIn(world, channelId);
-      store.channels.set(channelId, { ...channel, delete_at: world.tick() });
+      const delete_at = world.tick();
+      store.channels.set(channelId, { ...channel, delete_at });
+      world.emit({
+        event: "channel_deleted",
+        data: { channel_id: channelId, delete_at },
+        channelId,
+      });
     },
   };
 }

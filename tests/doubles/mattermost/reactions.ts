@@ -7,7 +7,8 @@ import type { World } from "./world.ts";
 const keyOf = (userId: string, postId: string, name: string) => `${postId} ${userId} ${name}`;
 
 export const reactionsOf = (world: World, postId: string): Reaction[] =>
-  [...world.store.reactions.all()].filter((one) => one.post_id === postId && one.delete_at === 0);
+  world.store.reactionKeysOf(postId).map((key) => world.store.reactions.get(key))
+    .filter((one) => one !== undefined).filter((one) => one.delete_at === 0);
 
 function tell(world: World, event: string, reaction: Reaction): void {
   world.emit({

@@ -52,9 +52,13 @@ export function openRecord(folder: string | null): TrafficRecord {
   const entries: TrafficEntry[] = path === null ? [] : readBack(path);
   const file = path === null ? null : Deno.openSync(path, { append: true, create: true });
   const encoder = new TextEncoder();
+  const shared = new Map<string, RequestEntry["headers"]>();
   return {
     add: (entry) => {
-      const full: TrafficEntry = { ...entry, n: entries.length, atMs: Date.now() };
+      const place = { n: entries.length, atMs: Date.now() };
+      const full: TrafficEntry = entry.kind === "socket"
+        ? { ...entry, ...place }
+        : { ...entry, ...place, headers: once(shared, entry.headers) };
       entries.push(full);
       if (file === null) return;
       const bytes = encoder.encode(`${JSON.stringify(full)}\n`);
@@ -63,6 +67,17 @@ export function openRecord(folder: string | null): TrafficRecord {
     since: (from) => entries.slice(from),
     close: () => file?.close(),
   };
+}
+
+/** One object for all requests with the same headers, as there are few kinds and many requests. */
+function once(
+  shared: Map<string, RequestEntry["headers"]>,
+  headers: RequestEntry["headers"],
+): RequestEntry["headers"] {
+  const key = JSON.stringify(headers);
+  const known = shared.get(key);
+  if (known === undefined) shared.set(key, headers);
+  return known ?? headers;
 }
 
 function readBack(path: string): TrafficEntry[] {

@@ -296,6 +296,7 @@ Deno.test("each kind of event reaches the members of its channel, and no one els
     const town = double.addChannel({ type: "O", name: "town", members: [owner.id] });
     double.postAs(owner.id, { channel_id: town.id, message: "elsewhere" });
     double.setMembers(town.id, [owner.id, bot.id]);
+    assert(await socket.find(isEvent("user_added")) !== null);
     double.postAs(owner.id, { channel_id: town.id, message: "in `@boxmaker`" });
     const plain = await socket.find(isEvent("posted"));
     strictEqual(plain?.data?.mentions, undefined);
@@ -331,6 +332,8 @@ Deno.test("each kind of event reaches the members of its channel, and no one els
     );
     strictEqual(hook.user_id, owner.id);
     assert(!socket.seen.some(hasPost("elsewhere")));
+    double.setMembers(town.id, [owner.id]);
+    assert(await socket.find(isEvent("user_removed")) !== null);
     await socket.end();
   });
 });

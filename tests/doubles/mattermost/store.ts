@@ -17,8 +17,10 @@ export interface Store {
   readonly reactions: Table<Reaction>;
   readonly files: Table<FileInfo>;
   readonly facts: Table<number>;
-  /** Ids of a channel's rows in the order of their making: posts and edit copies. */
+  /** Ids of a channel's posts, oldest first; edit copies are kept apart. */
   postsOf(channelId: string): readonly string[];
+  copiesOf(channelId: string): readonly string[];
+  reactionKeysOf(postId: string): readonly string[];
   /** Ids of the replies to a root. */
   repliesOf(rootId: string): readonly string[];
   putBytes(fileId: string, bytes: Uint8Array): void;
@@ -86,29 +88,48 @@ function linesOf(path: string): string[] {
   }
 }
 
+/** Moves the last id to its place by time, which is nearly always where it is. */
+function sink(ids: string[], post: Post, posts: ReadonlyMap<string, Post>): void {
+  let at = ids.length - 1;
+  for (; at > 0; at--) {
+    const before = posts.get(ids[at - 1] ?? "");
+    if (before === undefined || before.create_at <= post.create_at) break;
+    ids[at] = before.id;
+  }
+  ids[at] = post.id;
+}
+
 export function openStore(folder: string | null): Store {
   if (folder !== null) Deno.mkdirSync(`${folder}/files`, { recursive: true });
   const path = folder === null ? null : `${folder}/state.jsonl`;
   const lines = path === null ? [] : linesOf(path);
   const journal = openJournal(path);
   const byChannel = new Map<string, string[]>();
+  const copies = new Map<string, string[]>();
   const byRoot = new Map<string, string[]>();
+  const byPost = new Map<string, string[]>();
   const addTo = (map: Map<string, string[]>, key: string, id: string) => {
     const list = map.get(key);
     if (list === undefined) map.set(key, [id]);
     else list.push(id);
   };
+  const posts = new Map<string, Post>();
   const bytes = new Map<string, Uint8Array>();
   const tables = {
     users: table<User>("users", new Map(), journal),
     tokens: table<Token>("tokens", new Map(), journal),
     channels: table<Channel>("channels", new Map(), journal),
-    posts: table<Post>("posts", new Map(), journal, (post, before) => {
+    posts: table<Post>("posts", posts, journal, (post, before) => {
       if (before !== undefined) return;
+      if (post.original_id !== "") return addTo(copies, post.channel_id, post.id);
       addTo(byChannel, post.channel_id, post.id);
-      if (post.root_id !== "" && post.original_id === "") addTo(byRoot, post.root_id, post.id);
+      sink(byChannel.get(post.channel_id) ?? [], post, posts);
+      if (post.root_id !== "") addTo(byRoot, post.root_id, post.id);
     }),
-    reactions: table<Reaction>("reactions", new Map(), journal),
+    reactions: table<Reaction>("reactions", new Map(), journal, (reaction, before) => {
+      const { post_id, user_id, emoji_name } = reaction;
+      if (before === undefined) addTo(byPost, post_id, `${post_id} ${user_id} ${emoji_name}`);
+    }),
     files: table<FileInfo>("files", new Map(), journal),
     facts: table<number>("facts", new Map(), journal),
   };
@@ -120,6 +141,8 @@ export function openStore(folder: string | null): Store {
   return {
     ...tables,
     postsOf: (id) => byChannel.get(id) ?? [],
+    copiesOf: (id) => copies.get(id) ?? [],
+    reactionKeysOf: (id) => byPost.get(id) ?? [],
     repliesOf: (id) => byRoot.get(id) ?? [],
     putBytes: (id, content) => {
       if (folder === null) bytes.set(id, content);
