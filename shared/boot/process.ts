@@ -25,7 +25,6 @@ export async function runRole<S extends z.ZodType>(
   schema: S,
   start: (booted: Booted<z.output<S>>) => Promise<Result<Running>> | Result<Running>,
 ): Promise<void> {
-  const write = (text: string) => void Deno.stderr.writeSync(encodeUtf8(text));
   const booted = boot(role, schema, Deno.env.get("BOXMAKER_HOME"), write);
   if (!booted.ok) {
     write(`${role}: ${booted.code}: ${booted.detail}\n`);
@@ -57,6 +56,15 @@ export async function runRole<S extends z.ZodType>(
   }
   running = started.value;
   if (isStopping) await stop();
+}
+
+/** A line that a full disk or a closed pipe does not take is lost: a log never stops its role. */
+function write(text: string): void {
+  try {
+    Deno.stderr.writeSync(encodeUtf8(text));
+  } catch {
+    // There is nowhere left to say so.
+  }
 }
 
 function stackOf(thrown: unknown): string {

@@ -124,3 +124,25 @@ for (const role of DAEMONS) {
     },
   );
 }
+
+Deno.test("runRole() a log that cannot be written harms nobody: the disk full, the reader gone", async () => {
+  const home = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "bx" }));
+  try {
+    for (const target of ["/dev/full", "/dev/stdout"]) {
+      const child = new Deno.Command("/bin/sh", {
+        args: ["-c", `exec "$@" 2>${target}`, "sh", "/bin/sh", `${SOURCE}/launch/serve`, "egressd"],
+        clearEnv: true,
+        env: { PATH: "/usr/bin:/bin", BOXMAKER_HOME: home, BOXMAKER_DENO: Deno.execPath() },
+        stdin: "null",
+        stdout: "piped",
+        stderr: "null",
+      }).spawn();
+      await child.stdout.cancel();
+      await ready("egressd", home, child);
+      child.kill("SIGTERM");
+      strictEqual((await child.status).code, 0, target);
+    }
+  } finally {
+    Deno.removeSync(home, { recursive: true });
+  }
+});
