@@ -26,8 +26,8 @@ function policy(tool: keyof typeof PLACES, more: Partial<Policy>): Policy {
 }
 
 /** The built-in grants under the owner's setting of `identity_writes`. */
-export function builtInGrants(identityWrites: "auto" | "ask"): readonly AllowGrant[] {
-  const memory = identityWrites === "auto" ? { memory: policy("memory", {}) } : {
+export function builtInGrants(identityWrites: "auto" | "staged" | "ask"): readonly AllowGrant[] {
+  const memory = identityWrites !== "ask" ? { memory: policy("memory", {}) } : {
     "memory-ask": policy("memory", { mode: "ask" }),
     "memory-note": policy("memory", { patterns: { action: ["note"] } }),
   };

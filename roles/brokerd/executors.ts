@@ -39,6 +39,8 @@ export type Executors = {
   readonly clock: Clock;
   readonly tools: Tools;
   readonly runtime: Runtime;
+  /** Whether identity edits are queued for the owner's review instead of made. */
+  readonly stagesEdits: boolean;
   /** Asks memoryd; the result's text is handed to `onOutput`. */
   readonly memory: (
     request: BodyOf<(typeof MEMORY_CALL)["request"]>,
@@ -134,12 +136,15 @@ async function wayOut(
   log_payload: boolean,
 ): Promise<Result<WayOut | null>> {
   if (hosts.length === 0) return ok(null);
-  return await egress({ call, origins: [...hosts], inject, log_payload }, ({ n, ...line }, body) => {
-    const said = { session, call, request: n, ...line };
-    return body === null
-      ? record({ kind: "request", ...said })
-      : record({ kind: "payload", ...said, body: toBase64(body) });
-  });
+  return await egress(
+    { call, origins: [...hosts], inject, log_payload },
+    ({ n, ...line }, body) => {
+      const said = { session, call, request: n, ...line };
+      return body === null
+        ? record({ kind: "request", ...said })
+        : record({ kind: "payload", ...said, body: toBase64(body) });
+    },
+  );
 }
 
 function effectOf(ran: RunOutcome): Effect {
@@ -170,7 +175,7 @@ function effectOf(ran: RunOutcome): Effect {
 async function inMemoryd(executors: Executors, plan: Plan, io: EffectIo): Promise<Effect> {
   const tool = plan.tool === "recall" ? "recall" : "memory";
   const { session, call, label } = plan;
-  const request = { session, call, tool, label, staged: false } as const;
+  const request = { session, call, tool, label, staged: executors.stagesEdits } as const;
   const reply = await executors.memory(request, encodeCanonical(plan.args), io);
   if (!reply.ok) return lostMemory(reply, tool);
   const { outcome, code, label: given } = reply.value;

@@ -146,7 +146,12 @@ function assemble(parts: Parts): Result<House> {
     clock,
     watch,
     stop,
-    executors: { ...ports, tools: parts.tools, record: audit.append },
+    executors: {
+      ...ports,
+      tools: parts.tools,
+      record: audit.append,
+      stagesEdits: config.memory.identity_writes === "staged",
+    },
     forbidden: ports.forbidden,
     defaults: config.limits,
     concurrent: config.runtime.concurrent,

@@ -44,8 +44,11 @@ export const BrokerdConfig = z.strictObject({
   runtime: Runtime.prefault({}),
   approvals: Approvals.prefault({}),
   memory: z.strictObject({
-    identity_writes: z.enum(["auto", "ask"]).default("auto")
-      .describe("Whether edits of the identity files ask the owner first; notes never ask"),
+    identity_writes: z.enum(["auto", "staged", "ask"]).default("auto")
+      .describe(
+        "Whether edits of the identity files wait for bxctl memory review (staged) or ask the owner " +
+          "first (ask); notes never wait",
+      ),
   }).prefault({}),
   limits: Limits.prefault({}).describe("What a call gets when its grant does not say otherwise"),
   secrets: Secrets,
