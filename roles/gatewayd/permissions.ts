@@ -12,7 +12,7 @@ export function permissions(config: GatewaydConfig, place: Place): string[] {
   const row = roleRow("gatewayd", home, {
     hosts: address === undefined ? [] : [address],
     reads: secrets.reads,
-    writes: [`${home}/queue`],
+    writes: [`${home}/queue/queue.db`],
     env: secrets.env,
   });
   return flags(row, home);

@@ -16,12 +16,6 @@ function countOf(house: House, text: string | RegExp): number {
   ).length;
 }
 
-async function answered(house: House, message: string, root = ""): Promise<string> {
-  const post = house.write(message, root);
-  await house.until(`an answer to ${message}`, () => countOf(house, `Answer to: ${message}`) === 1);
-  return post.id;
-}
-
 /** A house whose turns stay open until the test ends them. */
 async function slowHouse(config: Record<string, unknown> = {}): Promise<House> {
   const house = await gatewayHouse({ config });

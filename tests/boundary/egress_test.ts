@@ -232,7 +232,7 @@ Deno.test(
       const made = await makeCertificates(folder);
       await using origin = startOrigin(() => new Response("secure"), made.tls);
       const origins = [`https://localhost:${origin.port}`, `https://127.0.0.1:${origin.port}`];
-      await using known = await startEgressd(`ca_file = "${made.ca}"\n${OPEN}`);
+      await using known = await startEgressd(`${OPEN}[tls]\nca_file = "${made.ca}"\n`);
       await using way = await known.open({ origins });
       const got = await way.get(`https://localhost:${origin.port}/`);
       match(got.text, /secure/);

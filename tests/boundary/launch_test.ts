@@ -283,7 +283,7 @@ Deno.test("launch/serve on a terminal a refusal is not a question", async () => 
 
 Deno.test("launch/serve files of a role are the owner's alone, whatever the caller's umask", async () => {
   using house = scratchHouse();
-  const act: Act = { name: "mode", act: "umask", on: `${house.home}/queue/new` };
+  const act: Act = { name: "mode", act: "umask", on: `${house.home}/queue/queue.db` };
   deepStrictEqual(await probe(house, "gatewayd", [act]), { mode: "ok:600" });
 });
 

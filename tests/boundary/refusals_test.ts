@@ -16,7 +16,8 @@ import {
 
 /** What each role may write below the home, beside its sockets and lock. */
 const WRITES: Readonly<Record<Role, readonly string[]>> = {
-  gatewayd: ["queue"],
+  // Its queue is one file; what lies beside it is none of its business.
+  gatewayd: [],
   loopd: ["sessions", "runs"],
   inferproxy: [],
   brokerd: ["audit", "broker"],
@@ -125,6 +126,7 @@ for (const role of ROLES) {
     const exact = await probe(house, role, [
       act("read", `${home}/config/${role}.toml`, "own config"),
       ...(role === "bxctl" ? [] : [act("write", `${home}/locks/${role}.lock`, "own lock")]),
+      ...(role === "gatewayd" ? [act("write", `${home}/queue/queue.db`, "own queue")] : []),
     ]);
     refused(exact, /^ok$/);
     refused(
