@@ -107,6 +107,9 @@ const StopRecord = record("stop", {
 
 const ResumeRecord = record("resume", {});
 
+/** The owner set a secret; its value is nowhere but in its file. */
+const SecretRecord = record("secret", { name: text });
+
 /** A request that no row of the table allows, or that was not as its schema says. */
 const RefusedRecord = record("refused", {
   socket: text,
@@ -132,6 +135,7 @@ export const AuditRecord = z.discriminatedUnion("kind", [
   GrantsRecord,
   StopRecord,
   ResumeRecord,
+  SecretRecord,
   RefusedRecord,
   AlarmRecord,
 ]);

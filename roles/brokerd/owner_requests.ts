@@ -12,6 +12,7 @@ import {
   GRANTS_CHECK,
   GRANTS_EXPLAIN,
   RESUME,
+  SECRET_SET,
   STOP,
 } from "../../shared/wire/broker_owner.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -20,6 +21,7 @@ import { on, type Route } from "../../shared/wire/listen.ts";
 import { summaryOf } from "./approvals.ts";
 import { explain } from "./explain.ts";
 import type { House } from "./house.ts";
+import { keepSecret } from "./kept_secrets.ts";
 import { answeredReply } from "./peer_requests.ts";
 
 type Status = BodyOf<(typeof BROKER_STATUS)["replies"][number]>;
@@ -30,6 +32,7 @@ export function ownerRoutes(house: House): Route[] {
     ...switchRoutes(house),
     ...auditRoutes(house),
     ...grantRoutes(house),
+    secretRoute(house),
   ];
 }
 
@@ -107,6 +110,17 @@ function grantRoutes(house: House): Route[] {
       return ok({ kind: "grants_explained", body: { verdict, code, lines: [...lines] } });
     }),
   ];
+}
+
+/** That a secret was set is on record; nothing of it is. */
+function secretRoute({ ports, audit }: House): Route {
+  const { disk, home, config } = ports;
+  return on(SECRET_SET, ({ name }, io) => {
+    const kept = keepSecret({ disk, home, secrets: config.secrets }, name, io.upload);
+    if (!kept.ok) return kept;
+    const said = audit.append({ kind: "secret", name });
+    return said.ok ? ok({ kind: "secret_kept", body: { was_there: kept.value } }) : said;
+  });
 }
 
 async function statusOf(house: House): Promise<Status> {

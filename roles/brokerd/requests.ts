@@ -39,6 +39,7 @@ export const TABLE: Partial<Record<SocketName, Readonly<Record<string, readonly 
     audit_verify: ALWAYS,
     grants_check: ALWAYS,
     grants_explain: ALWAYS,
+    secret_set: ALWAYS,
   },
 };
 

@@ -11,6 +11,7 @@ import {
   AUDIT_TAIL,
   AUDIT_VERIFY,
   GRANTS_CHECK,
+  SECRET_SET,
 } from "../../shared/wire/broker_owner.ts";
 import { PROMPT_BILL, SESSIONS_LIST } from "../../shared/wire/loop.ts";
 import { OWNER_RECALL } from "../../shared/wire/memory.ts";
@@ -243,4 +244,27 @@ Deno.test("prompt prints its bill, sessions list an empty past, and refusals kee
   match((await rig.run(["sessions", "list"])).out, /No session yet/);
   strictEqual(JSON.parse((await rig.run(["sessions", "list", "--json"])).out).sessions.length, 0);
   match((await rig.run(["sessions", "list", "-n", "7"])).err, /^not-found: .*\n {2}No such page\n/);
+});
+
+Deno.test("secrets set hands over what was typed and prints nothing of it", async () => {
+  await using rig = await ownerRig();
+  const got: string[] = [];
+  await rig.serve("owner-broker/admin", [on(SECRET_SET, ({ name }, io) => {
+    got.push(`${name}=${new TextDecoder().decode(io.upload)}`);
+    return got.length === 1
+      ? ok({ kind: "secret_kept", body: { was_there: false } })
+      : err("secret-missing", "Write it into brokerd.toml");
+  })]);
+  for (const [isInteractive, status] of [[true, 0], [false, 1]] as const) {
+    const terminal = fakeTerminal(isInteractive);
+    terminal.type("canary");
+    const ran = await rig.run(["secrets", "set", "key"], terminal);
+    strictEqual(ran.status, status);
+    isTrue(!`${ran.out}${ran.err}`.includes("canary"));
+  }
+  strictEqual(got.join(), "key=canary,key=canary");
+  for (const args of [["secrets"], ["secrets", "set"], ["secrets", "set", "key", "canary"]]) {
+    strictEqual((await rig.run(args)).status, 2);
+  }
+  strictEqual(got.length, 2);
 });

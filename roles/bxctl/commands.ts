@@ -8,6 +8,7 @@ import { GRANTS } from "./grants.ts";
 import { RECALL, REINDEX_COMMAND } from "./memory.ts";
 import { MEMORY } from "./memory_files.ts";
 import { PROMPT } from "./prompt.ts";
+import { SECRETS } from "./secrets.ts";
 import { SESSIONS } from "./sessions.ts";
 import { STATUS, VERSION_COMMAND } from "./status.ts";
 import { err } from "../../shared/results/result.ts";
@@ -26,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   recall: RECALL,
   reindex: REINDEX_COMMAND,
   memory: MEMORY,
+  secrets: SECRETS,
   sessions: SESSIONS,
   prompt: PROMPT,
   version: VERSION_COMMAND,

@@ -11,6 +11,7 @@ export function denoTerminal(): Terminal {
     out: (text) => writeAll(Deno.stdout, text),
     err: (text) => writeAll(Deno.stderr, text),
     readLine: nextLine,
+    readHidden: () => Deno.stdin.isTerminal() ? typedUnseen() : nextLine(),
     isInteractive: Deno.stdin.isTerminal() && Deno.stderr.isTerminal(),
     hasColor: Deno.stdout.isTerminal() && !Deno.noColor,
     columns: columns(),
@@ -29,6 +30,25 @@ function columns(): number {
 function writeAll(to: { writeSync(bytes: Uint8Array): number }, text: string): void {
   let rest: Uint8Array = encodeUtf8(text);
   while (rest.length > 0) rest = rest.subarray(to.writeSync(rest));
+}
+
+/** Reads keys until the line ends, echo off. Ctrl-C still ends the program; Ctrl-D is no answer. */
+async function typedUnseen(): Promise<string | null> {
+  const typed: number[] = [];
+  const key = new Uint8Array(1);
+  Deno.stdin.setRaw(true, { cbreak: true });
+  try {
+    for (;;) {
+      const [byte] = (await Deno.stdin.read(key)) === null ? [4] : key;
+      if (byte === undefined || byte === 4) return null;
+      if (byte === 10 || byte === 13) return decodeLossy(Uint8Array.from(typed));
+      if (byte !== 8 && byte !== 127) typed.push(byte);
+      // A character may have several bytes; the last of them goes with the ones that continue it.
+      else while (((typed.pop() ?? 0) & 0xc0) === 0x80);
+    }
+  } finally {
+    Deno.stdin.setRaw(false);
+  }
 }
 
 function lineReader(): () => Promise<string | null> {

@@ -10,6 +10,8 @@ export interface Terminal {
   err(text: string): void;
   /** The next line typed, without its end; null at the end of input. */
   readLine(): Promise<string | null>;
+  /** As `readLine`, but what is typed is not shown; the program's own input echo is off meanwhile. */
+  readHidden(): Promise<string | null>;
   readonly isInteractive: boolean;
   readonly hasColor: boolean;
   readonly columns: number;

@@ -12,7 +12,7 @@ await runRole("egressd", EgressdConfig, (booted) => {
   const { home, config, clock, random, socket, startedUnixMs, log } = booted;
   const folder = callsFolder(home);
   emptyCallsFolder(folder);
-  const client = openClient(config.ca_file);
+  const client = openClient(config.tls.ca_file);
   const { limits } = config;
   const calls = egressCalls({ clock, random, limits, client, folder, log: log.warn });
   const server = listen({

@@ -8,7 +8,7 @@ import { callsFolder } from "../../shared/permissions/places.ts";
 export function permissions(config: EgressdConfig, place: Place): string[] {
   const denied = DENIED_RANGES.filter((range) => !config.deny.open.includes(range));
   const row = roleRow("egressd", place.home, {
-    reads: config.ca_file === undefined ? [] : [config.ca_file],
+    reads: config.tls.ca_file === undefined ? [] : [config.tls.ca_file],
     writes: [callsFolder(place.home)],
   });
   return [

@@ -32,8 +32,10 @@ const Range = z.string().regex(
 );
 
 export const EgressdConfig = z.strictObject({
-  ca_file: AbsolutePath.optional()
-    .describe("PEM file of certificate authorities trusted beside the usual ones"),
+  tls: z.strictObject({
+    ca_file: AbsolutePath.optional()
+      .describe("PEM file of certificate authorities trusted beside the usual ones"),
+  }).prefault({}),
   deny: z.strictObject({
     open: z.array(z.enum(DENIED_RANGES)).max(DENIED_RANGES.length).default([])
       .describe("Denied ranges that are opened all the same, exactly as the list names them"),

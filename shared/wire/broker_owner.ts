@@ -122,6 +122,16 @@ export const GRANTS_CHECK = exchange({
   replies: [message("grants", z.strictObject({ items: z.array(GrantSummary).max(1_000) }))],
 });
 
+/** Keeps a secret that brokerd.toml names; its one line follows as chunks. */
+export const SECRET_SET = exchange({
+  request: message(
+    "secret_set",
+    z.strictObject({ name: z.string().regex(/^[a-z][a-z0-9_]{0,31}$/) }),
+  ),
+  replies: [message("secret_kept", z.strictObject({ was_there: z.boolean() }))],
+  uploadMaxBytes: 16_384,
+});
+
 /** Evaluates without doing anything. The arguments' JSON text follows as chunks. */
 export const GRANTS_EXPLAIN = exchange({
   request: message(

@@ -16,17 +16,19 @@ export function fakeTerminal(isInteractive: boolean, hasColor = false): FakeTerm
   const printed = { out: "", err: "" };
   const lines: (string | null)[] = [];
   let wake = () => {};
+  const readLine = async () => {
+    for (;;) {
+      const line = lines.shift();
+      if (line !== undefined) return line;
+      await new Promise<void>((resolve) => wake = resolve);
+    }
+  };
   return {
     printed,
     out: (text) => void (printed.out += text),
     err: (text) => void (printed.err += text),
-    async readLine() {
-      for (;;) {
-        const line = lines.shift();
-        if (line !== undefined) return line;
-        await new Promise<void>((resolve) => wake = resolve);
-      }
-    },
+    readLine,
+    readHidden: readLine,
     type(line) {
       lines.push(line);
       wake();
