@@ -34,10 +34,13 @@ function print(desk: Desk, post: Shown): void {
   desk.lastShown = post.id;
   const mark = post.isDeleted ? " (deleted)" : post.isEdited ? " (edited)" : "";
   const head = `[${desk.roots.indexOf(root) + 1}]${mark}`;
-  const lines = post.text.split("\n");
+  const lines = plain(post.text).split("\n");
   console.log(`${head} ${lines[0]}`);
   for (const line of lines.slice(1)) console.log(`    ${line}`);
 }
+
+/** Text without what a terminal would obey. */
+const plain = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, "\ufffd");
 
 async function obey(desk: Desk, line: string): Promise<"on" | "end"> {
   const [, word = "", rest = ""] = /^(\/[a-z]+)\s*(.*)$/.exec(line) ?? [];
@@ -55,7 +58,9 @@ async function obey(desk: Desk, line: string): Promise<"on" | "end"> {
       desk.here = roots[Number(rest) - 1] ?? desk.here;
       return "on";
     case "/threads":
-      roots.forEach((root, at) => console.log(`[${at + 1}] ${phone.posts.get(root)?.text ?? ""}`));
+      roots.forEach((root, at) =>
+        console.log(`[${at + 1}] ${plain(phone.posts.get(root)?.text ?? "")}`)
+      );
       return "on";
     case "/edit":
       await phone.edit(desk.lastOwn, rest);
