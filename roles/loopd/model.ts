@@ -7,6 +7,7 @@ import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import { decodeLossy, encodeCanonical, parseJson } from "../../shared/wire/codec.ts";
 import { type Answer, type Completion, completion, type Piece } from "./completion.ts";
+import { modelState } from "./model_facts.ts";
 import type { ModelHttp } from "./model_http.ts";
 import { sseReader } from "./sse.ts";
 
@@ -39,11 +40,17 @@ export interface AskOptions {
 export interface Model {
   /** Asks, again when that can help, and gives the whole answer. Resolves only when the slot is free. */
   ask(body: Uint8Array<ArrayBuffer>, options: AskOptions): Promise<Result<Answer>>;
+  /** Drops what a slot holds; false when the server does not do that. */
+  erase(slot: number): Promise<boolean>;
   /** A small JSON answer; null for any status but 200. Fails with `model-unreachable` or `model-silent`. */
   look(path: string, body?: unknown): Promise<Result<unknown>>;
 }
 
-type Failure = { readonly err: Err; readonly retry: "never" | "once" | "backoff" };
+/** `by-model`: the state of the model tells whether trying again helps. */
+type Failure = {
+  readonly err: Err;
+  readonly retry: "never" | "once" | "backoff" | "by-model";
+};
 
 const ErrorBody = z.object({ error: z.object({ type: z.string(), message: z.string() }) });
 
@@ -64,13 +71,17 @@ export function judgeStatus(status: number, body: string): Failure {
     return { err: err("model-unreachable", detail), retry: "backoff" };
   }
   // Most of these are permanent faults of the request, but a failed load looks the same.
-  return { err: err("model-refused", detail), retry: status === 500 ? "once" : "never" };
+  return { err: err("model-refused", detail), retry: status === 500 ? "by-model" : "never" };
 }
 
 export function makeModel(options: ModelOptions): Model {
   return {
     ask: (body, ask) => askWithRetries(options, body, ask),
     look: (path, body) => look(options, path, body),
+    erase: async (slot) => {
+      const erased = await look(options, `/slots/${slot}?action=erase`, { model: options.model });
+      return erased.ok && erased.value !== null;
+    },
   };
 }
 
@@ -83,11 +94,28 @@ async function askWithRetries(
     const attempt = await askOnce(options, body, ask);
     if (!("err" in attempt)) return ok(attempt);
     if (ask.signal.aborted) return err("turn-cancelled", "The request was dropped");
-    const most = { never: 0, once: 1, backoff: BACKOFF_MS.length }[attempt.retry];
-    if (tries >= most) return attempt.err;
-    ask.onRetry(attempt.err, attempt.partial);
+    const failure = attempt.retry === "by-model" ? await judgeModel(options, attempt) : attempt;
+    const most = { never: 0, once: 1, backoff: BACKOFF_MS.length, "by-model": 0 }[failure.retry];
+    if (tries >= most) return failure.err;
+    ask.onRetry(failure.err, attempt.partial);
     await options.clock.sleep(BACKOFF_MS[tries] ?? 0, ask.signal);
   }
+}
+
+/**
+ * What a refusal or a long silence means, by the state of the model. One that is still loading after
+ * the whole first limit is told to stop, as nobody can be using it.
+ */
+async function judgeModel(options: ModelOptions, failure: Failure): Promise<Failure> {
+  const { model } = options;
+  const at = { look: (path: string, body?: unknown) => look(options, path, body) };
+  const seen = await modelState(at, model);
+  if (!seen.ok || seen.value === "loaded") return { ...failure, retry: "never" };
+  const isStuck = failure.err.code === "model-silent";
+  if (isStuck && seen.value !== "loading") return { ...failure, retry: "never" };
+  if (isStuck) await look(options, "/models/unload", { model });
+  const detail = `${model} is ${isStuck ? "still " : ""}${seen.value}. ${failure.err.detail}`;
+  return { err: err("model-not-loaded", detail), retry: isStuck ? "never" : "backoff" };
 }
 
 /** Aborts when nothing came for too long: one limit before the first byte, another after it. */
@@ -162,10 +190,12 @@ async function askOnce(
   await watch.stop();
   await control.settled();
   ask.signal.removeEventListener("abort", abort);
-  if (drop.signal.aborted && seen.status !== 0) await waitForFreeSlot(options, ask.slot);
+  // Without a status too: its first bytes may have been on their way.
+  if (drop.signal.aborted) await waitForFreeSlot(options, ask.slot);
   const partial = made.partial();
   if (watch.isSilent()) {
-    return { err: err("model-silent", watch.detail()), retry: "never", partial };
+    const retry = seen.status === 0 ? "by-model" : "never";
+    return { err: err("model-silent", watch.detail()), retry, partial };
   }
   if (control.isOver()) {
     const detail = `The model thought for more than ${ask.thinkingLeft} tokens`;
@@ -230,6 +260,10 @@ async function waitForFreeSlot(options: ModelOptions, slot: number): Promise<voi
   const query = new URLSearchParams({ model: options.model, autoload: "false" });
   const Slots = z.array(z.object({ id: z.int(), is_processing: z.boolean() }));
   const until = options.clock.monotonicMs() + FREE_SLOT_MS;
+  const at = { look: (path: string) => look(options, path) };
+  // To look at the slots of a sleeping model wakes it.
+  const state = await modelState(at, options.model);
+  if (!state.ok || state.value !== "loaded") return;
   while (options.clock.monotonicMs() < until) {
     const slots = await look(options, `/slots?${query}`);
     const parsed = Slots.safeParse(slots.ok ? slots.value : null);

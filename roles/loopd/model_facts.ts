@@ -9,6 +9,8 @@ export interface ModelFacts {
   readonly build: string | null;
   readonly model: string | null;
   readonly templateSha256: string | null;
+  /** Whether the template asks for the date, which would change the prefix by itself. */
+  readonly printsDate: boolean;
   readonly nCtx: number | null;
   readonly slots: number | null;
 }
@@ -25,23 +27,28 @@ const Models = z.object({
   data: z.array(z.object({
     id: z.string(),
     aliases: z.array(z.string()).nullish(),
-    status: z.object({ value: z.string() }).nullish(),
+    status: z.object({ value: z.string(), failed: z.boolean().nullish() }).nullish(),
   })),
 });
 
+/** A model that sleeps, or is in a state that is not known, is `unloaded`. */
+export type ModelState = "loaded" | "loading" | "failed" | "unloaded";
+
 /** `loaded` also for a server of one model, which has no other state. */
 export async function modelState(
-  model: Model,
+  model: Pick<Model, "look">,
   name: string,
-): Promise<Result<"loaded" | "not-loaded">> {
+): Promise<Result<ModelState>> {
   const seen = await model.look("/models");
   if (!seen.ok) return seen;
   const parsed = Models.safeParse(seen.value);
-  if (!parsed.success) return ok("not-loaded");
+  if (!parsed.success) return ok("unloaded");
   const listed = parsed.data.data.filter((one) => one.status !== null && one.status !== undefined);
   if (listed.length === 0) return ok("loaded");
   const own = listed.find((one) => one.id === name || one.aliases?.includes(name));
-  return ok(own?.status?.value === "loaded" ? "loaded" : "not-loaded");
+  const status = own?.status;
+  if (status?.value === "loaded" || status?.value === "loading") return ok(status.value);
+  return ok(status?.failed ? "failed" : "unloaded");
 }
 
 /** The properties of the loaded model; null when the server does not tell. */
@@ -56,6 +63,7 @@ export async function modelFacts(model: Model, name: string): Promise<Result<Mod
     build: props.build_info?.slice(0, 200) ?? null,
     model: props.model_alias?.slice(0, 200) ?? null,
     templateSha256: props.chat_template ? sha256Hex(encodeUtf8(props.chat_template)) : null,
+    printsDate: /strftime_now|date_string|datetime/.test(props.chat_template ?? ""),
     nCtx: props.default_generation_settings?.n_ctx ?? null,
     slots: props.total_slots ?? null,
   });

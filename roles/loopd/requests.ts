@@ -8,6 +8,7 @@ import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import { on, type Route } from "../../shared/wire/listen.ts";
 import {
+  CACHE_REPORT,
   LOOP_STATUS,
   LOOP_WATCH,
   OUTBOX_ACK,
@@ -26,7 +27,7 @@ import type { Outbox, OutboxEntry } from "./outbox.ts";
 import { promptBill } from "./prompt_bill.ts";
 import { verifySession } from "./session_files.ts";
 import { type SessionKind, sessionKind } from "./session_kind.ts";
-import { epochLog, listSessions } from "./session_reports.ts";
+import { cacheReport, epochLog, listSessions } from "./session_reports.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type LoopStatus = BodyOf<typeof LOOP_STATUS["replies"][number]>;
@@ -77,6 +78,15 @@ export function ownerRoutes(served: Served): Route[] {
       const { isWhole, records, finding } = found.value;
       const body = { session, is_whole: isWhole, records, finding: finding.slice(0, 1_000) };
       return ok({ kind: "session_verified", body });
+    }),
+    on(CACHE_REPORT, ({ session, limit }) => {
+      const found = cacheReport(disk, root, session, limit);
+      if (!found.ok) return found;
+      const items = found.value.items.map(({ timeUnixMs, written: _, ...use }) => ({
+        ...use,
+        time_unix_ms: timeUnixMs,
+      }));
+      return ok({ kind: "cache_uses", body: { ...found.value, items } });
     }),
     on(PROMPT_BILL, async () => {
       const bill = await promptBill(served.model, served.config, await served.baseline());

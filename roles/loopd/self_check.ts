@@ -78,7 +78,7 @@ export function makeSelfTest(options: SelfTestOptions) {
       const { main } = options.config.inference.slots;
       while (!signal.aborted && state.verdict === "open") {
         const found = await modelState(options.model, options.config.inference.model);
-        if (found.ok && found.value === "not-loaded") return;
+        if (found.ok && found.value !== "loaded") return;
         if (found.ok) {
           const wait = { slot: main, as: "fresh" as const, signal, onPlace: () => {} };
           const release = await slots.acquire(wait);
@@ -134,6 +134,7 @@ function settings(config: LoopdConfig, facts: ModelFacts | null): string {
   if (facts.slots !== null && slots.main >= facts.slots) {
     wrong.push(`slot ${slots.main} is configured, the server has ${facts.slots}`);
   }
+  if (facts.printsDate) wrong.push("the template prints the date");
   return wrong.length > 0 ? `failed: ${wrong.join("; ")}` : "ok";
 }
 

@@ -1,7 +1,8 @@
 // The files of a session: `sessions/<id>/<epoch>.baseline.json`, `<epoch>.jsonl` (chained, with its
 // head beside it) and `artifacts/`, exact bytes named by their SHA-256.
 //
-// 1. The baseline is written once, before the log exists, and never changes.
+// 1. The baseline is written once, after its empty log and before the first message, and never
+//    changes; so a baseline without a log is a log that somebody took away.
 // 2. A session is opened by its newest epoch alone, so its past costs nothing.
 // 3. Damage is `session-damaged`; a session is never continued with fewer records in silence.
 import { openChain, type OpenFinding } from "../../shared/chain/chained_log.ts";
@@ -56,9 +57,13 @@ export function createSession(
 ): Result<SessionFile> {
   const made = makeFolders(ports.disk, folder);
   if (!made.ok) return durable(ports, made);
+  const opened = openEpoch(ports, folder, baseline);
+  if (!opened.ok) return opened;
   const path = epochFiles(folder, baseline.epoch).baseline;
   const written = createIdempotent(ports.disk, path, encodeCanonical(baseline));
-  return written.ok ? openSession(ports, folder) : durable(ports, written);
+  if (written.ok) return opened;
+  opened.value.close();
+  return durable(ports, written);
 }
 
 /** Opens the newest epoch. Fails with `not-found`, `session-damaged` or a code of the disk. */
@@ -68,7 +73,14 @@ export function openSession(ports: Ports, folder: string): Result<SessionFile> {
   const files = epochFiles(folder, epoch.value);
   const baseline = readBaseline(ports.disk, files.baseline);
   if (!baseline.ok) return baseline;
-  const { session } = baseline.value;
+  const there = attempt(() => ports.disk.stat(files.log));
+  if (there.ok) return openEpoch(ports, folder, baseline.value);
+  return there.code === "file-missing" ? err("session-damaged", there.detail) : there;
+}
+
+function openEpoch(ports: Ports, folder: string, baseline: Baseline): Result<SessionFile> {
+  const { session, epoch } = baseline;
+  const files = epochFiles(folder, epoch);
   const nowUnixMs = ports.clock.nowUnixMs();
   const opened = openChain({
     disk: ports.disk,
@@ -79,7 +91,7 @@ export function openSession(ports: Ports, folder: string): Result<SessionFile> {
     genesis: {
       kind: "open",
       time_unix_ms: nowUnixMs,
-      log: `session ${session} epoch ${epoch.value}`,
+      log: `session ${session} epoch ${epoch}`,
       role: "loopd",
       protocol: 1,
       nonce: toBase64(ports.random.bytes(16)),
@@ -100,7 +112,7 @@ export function openSession(ports: Ports, folder: string): Result<SessionFile> {
     return records;
   }
   const repair = finding.cutBytes > 0 ? repairText(finding) : null;
-  return ok(sessionFile(ports, folder, baseline.value, records.value, chain, repair));
+  return ok(sessionFile(ports, folder, baseline, records.value, chain, repair));
 }
 
 function repairText(finding: OpenFinding): string {

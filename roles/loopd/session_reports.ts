@@ -1,11 +1,14 @@
 // What the owner is told about sessions: the list, one epoch's exact log, what a verification found.
 // All of it is read from the files at the time of asking.
-import { readHead } from "../../shared/chain/head_file.ts";
+import { type HeadFile, readHead } from "../../shared/chain/head_file.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
-import { attempt, readWhole } from "../../shared/disk/durable.ts";
+import { attempt, readBytes, readWhole } from "../../shared/disk/durable.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
 import { SESSION_START } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
+import { cacheUses } from "../../shared/session_log/cache_use.ts";
+import { parseSessionRecord } from "../../shared/session_log/records.ts";
+import { parseCanonical } from "../../shared/wire/codec.ts";
 import type { SessionSummary } from "../../shared/wire/loop.ts";
 import { MAX_OUTPUT_BYTES } from "../../shared/wire/limits.ts";
 import {
@@ -16,6 +19,7 @@ import {
   readRecords,
   sessionIds,
 } from "./session_files.ts";
+import { turnOrder } from "./request.ts";
 
 /** Sessions by the time they began, newest first, from the one after `before`. */
 export function listSessions(
@@ -49,22 +53,58 @@ function summary(
   const epoch = newest.ok ? newest.value : 0;
   const files = epochFiles(folder, epoch);
   const baseline = readBaseline(disk, files.baseline);
-  const records = readRecords(disk, files.log);
   const head = readHead(disk, files.head);
+  const place = head.ok ? head.value : null;
+  const quick = place === null ? null : totalsOf(disk, files.log, place);
+  // Only a session that is running, or was cut short, has to be read as a whole.
+  const records = baseline.ok && quick === null ? readRecords(disk, files.log) : ok([]);
   // A log may be ahead of its head while it is written, never behind it.
-  const isShort = records.ok && head.ok && records.value.length <= (head.value?.n ?? -1);
-  const isAbsent = !records.ok && records.code === "file-missing" && head.ok && head.value === null;
-  const isDamaged = !baseline.ok || !head.ok || isShort || !(records.ok || isAbsent);
+  const isShort = quick === null && records.ok && records.value.length <= (place?.n ?? -1);
+  const isDamaged = !baseline.ok || !head.ok || !records.ok || isShort;
   const found = records.ok ? records.value : [];
+  const label = baseline.ok ? labelOf(baseline.value, found) : SESSION_START;
   return {
     session,
     started_unix_ms: Math.max(0, Math.floor(startedUnixMs)),
-    turns: found.filter((record) => record.kind === "user").length,
+    turns: turnOrder(found).length,
     records: found.length,
+    label,
+    ...quick,
     epoch,
-    label: baseline.ok ? labelOf(baseline.value, found) : SESSION_START,
     state: isDamaged ? "damaged" : isBusy(session) ? "running" : "idle",
   };
+}
+
+/** What the last record says of all before it, when it is the end of a turn and the log ends there. */
+function totalsOf(disk: Disk, path: string, { n, start, end }: HeadFile) {
+  const last = attempt(() => {
+    const file = disk.open(path, "read");
+    try {
+      file.seek(start);
+      return file.stat().size === end ? readBytes(file, end - start) : null;
+    } finally {
+      file.close();
+    }
+  });
+  const value = last.ok && last.value !== null ? parseCanonical(last.value.subarray(0, -1)) : null;
+  const record = value?.ok ? parseSessionRecord(value.value) : null;
+  if (!record?.ok || record.value.kind !== "turn_end" || !record.value.so_far) return null;
+  return { ...record.value.so_far, records: n + 1 };
+}
+
+/** How each request of an epoch found the cache, the last `limit` of them. */
+export function cacheReport(disk: Disk, root: string, asked: SessionId | null, limit: number) {
+  const newest = asked === null
+    ? listSessions(disk, root, { before: null, limit: 1 }, () => false)
+    : ok([{ session: asked }]);
+  if (!newest.ok) return newest;
+  const session = newest.value[0]?.session;
+  if (session === undefined) return err("not-found", "There is no session yet");
+  const epoch = newestEpoch(disk, `${root}/${session}`);
+  if (!epoch.ok) return epoch;
+  const records = readRecords(disk, epochFiles(`${root}/${session}`, epoch.value).log);
+  if (!records.ok) return records;
+  return ok({ session, epoch: epoch.value, items: cacheUses(records.value).slice(-limit) });
 }
 
 /** The exact bytes of an epoch's log; the newest one's when `epoch` is null. */

@@ -4,20 +4,19 @@
 //    same turn.
 // 2. Turns of one session run one after another; of different sessions side by side.
 // 3. Before the first record of a session is written it is marked, so that a start finds it.
-import type { MessageId, SessionId } from "../../shared/ids/ids.ts";
-import { TurnId, ulid } from "../../shared/ids/ids.ts";
+import { type MessageId, SessionId, TurnId, ulid } from "../../shared/ids/ids.ts";
 import { type Label, SESSION_START } from "../../shared/labels/label.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { Baseline } from "../../shared/session_log/records.ts";
-import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { makeBaseline } from "./baseline.ts";
 import type { Memory } from "./memory.ts";
 import type { OpenSessions } from "./open_sessions.ts";
 import { turnOrder } from "./request.ts";
-import { createSession, openSession, type SessionFile } from "./session_files.ts";
+import { createSession, openSession, readArtifact, type SessionFile } from "./session_files.ts";
 import { sessionKind, slotOf } from "./session_kind.ts";
-import { shownMessage } from "./tool_result.ts";
+import { isFromElsewhere, shownMessage } from "./tool_result.ts";
 import { type House, type OpenSession, runTurn } from "./turn.ts";
 import { raiseOwn } from "./turn_calls.ts";
 
@@ -258,6 +257,7 @@ function keep(
     folder,
     slot: slotOf(file.id, options.house.config),
     sent: undefined,
+    isAnswered: false,
     catalogs: null,
     queue: [],
     running: null,
@@ -276,12 +276,15 @@ async function work(options: SessionsOptions, state: State, live: Live): Promise
   const { house, memory, marks } = options;
   for (let turn = live.queue.shift(); turn !== undefined; turn = live.queue.shift()) {
     const abort = new AbortController();
+    const id = turn;
     live.running = { turn, abort };
     // A restarted brokerd may have other tools.
     live.catalogs = null;
     if (state.stopping.signal.aborted) abort.abort();
     const isStopping = () => state.stopping.signal.aborted;
-    const done = await runTurn({ house, session: live, turn, signal: abort.signal, isStopping });
+    const carryOn = () => carryMessage(options, state, live, id);
+    const of = { house, session: live, turn: id, signal: abort.signal };
+    const done = await runTurn({ ...of, isStopping, carryOn });
     live.running = null;
     if (isStopping()) return;
     state.problem = done.ok ? null : done;
@@ -298,6 +301,29 @@ async function work(options: SessionsOptions, state: State, live: Live): Promise
   }
   live.worker = null;
   marks.sweep((session) => isBusy(state.live.get(session)));
+}
+
+/** Submits a turn's message to a session of its own, as this one is full. The same turn gives the same one. */
+async function carryMessage(
+  options: SessionsOptions,
+  state: State,
+  { file, folder }: Live,
+  turn: TurnId,
+): Promise<Result<SessionId | null>> {
+  const user = file.records.find((record) => record.kind === "user" && record.turn === turn);
+  // A thread has its place, and a message that fills a session by itself would fill the next one.
+  const isFirst = turnOrder(file.records)[0] === turn;
+  if (user?.kind !== "user" || isFirst || sessionKind(file.id) !== "chat") return ok(null);
+  const session = SessionId.parse(turn.replace(/^t-/, "chat-"));
+  const exact = user.artifact === null
+    ? ok(encodeUtf8(user.content))
+    : readArtifact(options.house.ports.disk, folder, user.artifact);
+  const text = exact.ok ? decodeUtf8(exact.value) : exact;
+  if (!text.ok) return text;
+  const label = isFromElsewhere(user.content) ? file.label() : null;
+  const message = { session, messageId: user.message_id, text: text.value, label };
+  const done = await inOrder(state, session, () => submit(options, state, message, 0));
+  return done.ok ? ok(session) : done;
 }
 
 function recoverOne(options: SessionsOptions, state: State, session: SessionId): void {

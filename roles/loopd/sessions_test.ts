@@ -10,7 +10,6 @@ import { call as ask } from "../../shared/wire/dial.ts";
 import {
   OUTBOX_ACK,
   OUTBOX_FETCH,
-  PROMPT_BILL,
   SESSION_VERIFY,
   SESSIONS_LIST,
   TURN_SUBMIT,
@@ -24,14 +23,7 @@ import {
   startLoopdHouse,
   value,
 } from "../../tests/doubles/loopd_house.ts";
-import {
-  call,
-  say,
-  type Script,
-  speak,
-  waitFor,
-  withKnobs,
-} from "../../tests/doubles/llama/turn.ts";
+import { call, say, type Script, speak, waitFor } from "../../tests/doubles/llama/turn.ts";
 
 const session = newSession();
 const passing: Script = (request) => {
@@ -279,43 +271,6 @@ houseTest(
   },
 );
 
-houseTest("ready() refuses turns on a server that is not as recorded, and status still answers", {
-  config: { inference: { expected: { n_ctx: 4_096 } } },
-}, async (house) => {
-  deepStrictEqual((await house.say(session, "hi")).code, "self-test-failed");
-  const refused = await house.submit(session, "again");
-  strictEqual(refused.ok ? "ok" : refused.code, "self-test-failed");
-  const status = value(await house.status()).body;
-  const settings = status.self_test.find((one) => one.check === "settings");
-  assert(settings?.state.includes("n_ctx is 32768, recorded is 4096"), settings?.state ?? "none");
-  assert(status.problems.some((one) => one.code === "self-test-failed"));
-});
-
-houseTest("ready() refuses turns with a model that calls no tool", {}, async (house) => {
-  house.llama.script(() => speak(say("I would rather talk.")));
-  strictEqual((await house.say(session, "hi")).code, "self-test-failed");
-});
-
-houseTest("status() never wakes or loads a model", {
-  llama: { router: { models: [{ id: "default", aliases: [] }] } },
-}, async (house) => {
-  const status = value(await house.status()).body;
-  assert(status.model.is_reachable);
-  value(await ask(owner(house), PROMPT_BILL, {}));
-  deepStrictEqual([...new Set(house.llama.record.map((one) => one.path))], ["/models"]);
-});
-
-houseTest(
-  "promptBill() counts the beginning by the server, within its budget",
-  {},
-  async (house) => {
-    const bill = value(await ask(owner(house), PROMPT_BILL, {})).body;
-    strictEqual(bill.counted_by, "server");
-    strictEqual(bill.lines.reduce((sum, line) => sum + line.tokens, 0), bill.total);
-    assert(bill.total > 100 && bill.total < 1_500, `${bill.total} tokens`);
-  },
-);
-
 /** The real disk until it is told to be full. */
 function fillable(): { readonly disk: Disk; fill(full: "full" | "free"): void } {
   let isFull = false;
@@ -368,17 +323,4 @@ Deno.test("runTurn() finishes a turn whose answer a full disk could not hold, on
   fill("free");
   strictEqual((await house.item((item) => item.turn === turn)).text, "Kept.");
   await house.stop();
-});
-
-houseTest("runTurn() records what the server did not reuse, and goes on", {}, async (house) => {
-  house.llama.script((request) =>
-    request.messages.at(-1)?.content.includes("clock")
-      ? speak(call("clock", {}))
-      : withKnobs(speak(say("ok")), {})
-  );
-  await house.say(session, "one");
-  house.llama.takeSlot(0);
-  strictEqual((await house.say(session, "two")).text, "ok");
-  const loss = house.records(session).find((r) => r.kind === "cache_loss");
-  assert(loss?.kind === "cache_loss" && loss.reused < loss.expected);
 });

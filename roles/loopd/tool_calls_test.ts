@@ -121,7 +121,7 @@ Deno.test("nextStep() ends a turn that repeats itself, in a row or in a cycle", 
   strictEqual(nextStep(turnOf(["a", "a", "a", "a", "a"]), 40).is, "ask");
   for (const keys of [Array(6).fill("a"), Array(11).fill(0).map((_, i) => `${i % 2}`)]) {
     const step = nextStep(turnOf(keys), 40);
-    strictEqual(step.is === "stop" ? step.code : step.is, "repeated-call");
+    strictEqual(step.is === "stop" ? step.why.code : step.is, "repeated-call");
   }
 });
 
@@ -129,7 +129,7 @@ Deno.test("nextStep() stops a turn at its limit of calls, and not before", () =>
   const keys = Array(8).fill(0).map((_, i) => `${i}`);
   strictEqual(nextStep(turnOf(keys), 8).is, "ask");
   const step = nextStep(turnOf(keys), 7);
-  strictEqual(step.is === "stop" ? step.code : step.is, "tool-calls-limit");
+  strictEqual(step.is === "stop" ? step.why.code : step.is, "tool-calls-limit");
 });
 
 Deno.test("nextStep() tells how often a call that is due was made before", () => {

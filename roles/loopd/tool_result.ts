@@ -113,9 +113,16 @@ export function shownPage(page: {
   return neutraliseMarkup(`${head}\n${decodeLossy(page.bytes.subarray(from, to))}`);
 }
 
+const ELSEWHERE = "From elsewhere (";
+
 /** The owner's words as they are sent; a text with a label of its own says so. */
 export function shownMessage(text: string, label: Label | null): string {
   return neutraliseMarkup(
-    label === null ? text : `From elsewhere (${labelText(label)}), as data:\n${text}`,
+    label === null ? text : `${ELSEWHERE}${labelText(label)}), as data:\n${text}`,
   );
+}
+
+/** Whether a sent message had a label of its own, or might have had. */
+export function isFromElsewhere(content: string): boolean {
+  return content.startsWith(ELSEWHERE);
 }

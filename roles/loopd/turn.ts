@@ -6,20 +6,20 @@
 //    delivered.
 // 3. A turn that cannot go on ends with a notice; only a disk that refuses leaves it unfinished.
 import type { LoopdConfig } from "../../shared/config/loopd.ts";
-import { CallId, type TurnId, ulid } from "../../shared/ids/ids.ts";
+import { CallId, type SessionId, type TurnId, ulid } from "../../shared/ids/ids.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
 import type { Broker } from "./broker.ts";
-import { cacheLoss } from "./cache.ts";
+import { cacheLoss, isForeign } from "./cache.ts";
 import type { Answer, Piece } from "./completion.ts";
 import type { Hub } from "./hub.ts";
 import type { Model } from "./model.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Ports } from "./ports.ts";
-import { extendPrefix, recordsOf, requestBody, type SentPrefix } from "./request.ts";
+import { extendPrefix, recordsOf, requestBody, type SentPrefix, turnOrder } from "./request.ts";
 import type { SessionFile } from "./session_files.ts";
 import type { Slots } from "./slots.ts";
 import { isArguments } from "./tool_arguments.ts";
@@ -47,6 +47,8 @@ export interface OpenSession {
   readonly folder: string;
   readonly slot: number;
   sent: SentPrefix | undefined;
+  /** Whether the last request that this process sent was answered; false when it sent none. */
+  isAnswered: boolean;
   /** Digests of the catalogues in force, once brokerd knows the session. */
   catalogs: readonly string[] | null;
 }
@@ -58,6 +60,8 @@ export interface Turn {
   /** Aborts when the owner cancels or the process stops. */
   readonly signal: AbortSignal;
   readonly isStopping: () => boolean;
+  /** Begins a new session with this turn's message; null when that would be no way on. */
+  readonly carryOn: () => Promise<Result<SessionId | null>>;
 }
 
 /** Runs a turn to its end. A failure is the disk's: nothing was lost, and it may be run again. */
@@ -69,7 +73,7 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
     const records = recordsOf(file.records, turn.turn);
     const step = nextStep(records, turn.house.config.inference.tool_calls);
     const wasCancelled = turn.signal.aborted && step.is !== "ended" && step.is !== "reply";
-    if (wasCancelled && !(step.is === "stop" && step.code === "turn-cancelled")) {
+    if (wasCancelled && !(step.is === "stop" && step.why.code === "turn-cancelled")) {
       const noted = note(turn, "turn-cancelled", ERRORS["turn-cancelled"].what);
       if (!noted.ok) return noted;
       continue;
@@ -80,8 +84,8 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
       case "reply":
         return endWithReply(turn, step.text);
       case "stop": {
-        const answered = answerUnanswered(turn, step.unanswered, step.code);
-        return answered.ok ? endWithNotice(turn, err(step.code, "")) : answered;
+        const answered = answerUnanswered(turn, step.unanswered, step.why.code);
+        return answered.ok ? await endWithNotice(turn, step.why) : answered;
       }
       case "call": {
         const done = await performCall(turn, step.call, step.repeats);
@@ -91,7 +95,7 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
       default: {
         const done = await askModel(turn, asked++ === 0 ? "fresh" : "back");
         if (!done.ok && isDisk(done)) return done;
-        if (!done.ok && !turn.signal.aborted) return endWithNotice(turn, done);
+        if (!done.ok && !turn.signal.aborted) return await endWithNotice(turn, done);
       }
     }
   }
@@ -108,23 +112,30 @@ async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>>
   const release = await house.slots.acquire({ slot, as, signal: turn.signal, onPlace });
   if (release === null) return err("turn-cancelled", "Left the queue");
   const otherUser = house.slotUsers.get(slot);
-  let asked: Result<Answer>;
   try {
-    asked = await askHoldingSlot(turn);
+    const asked = await askHoldingSlot(turn);
+    if (!asked.ok) return asked;
+    const loss = cacheLoss(turn.turn, asked.value.answer.timings, file.records, {
+      nowUnixMs: house.ports.clock.nowUnixMs(),
+      hasOtherUser: otherUser !== undefined && otherUser !== file.id,
+      isFirstSight: asked.value.isFirstSight,
+    });
+    if (loss !== null && isForeign(loss)) {
+      const done = await house.model.erase(slot);
+      house.ports.log(`slot ${slot} holds a foreign entry; ${done ? "erased" : "not erasable"}`);
+    }
+    const kept = appendAnswer(turn, asked.value.answer);
+    if (kept.ok) session.isAnswered = true;
+    return kept.ok && loss !== null ? file.append(loss) : kept;
   } finally {
     house.slotUsers.set(slot, file.id);
     release();
   }
-  if (!asked.ok) return asked;
-  const loss = cacheLoss(turn.turn, asked.value.timings, file.records, {
-    nowUnixMs: house.ports.clock.nowUnixMs(),
-    hasOtherUser: otherUser !== undefined && otherUser !== file.id,
-  });
-  const kept = appendAnswer(turn, asked.value);
-  return kept.ok && loss !== null ? file.append(loss) : kept;
 }
 
-async function askHoldingSlot(turn: Turn): Promise<Result<Answer>> {
+async function askHoldingSlot(
+  turn: Turn,
+): Promise<Result<{ readonly answer: Answer; readonly isFirstSight: boolean }>> {
   const { house, session } = turn;
   const { model, thinking_tokens } = house.config.inference;
   const ready = await house.ready(session.slot);
@@ -134,22 +145,26 @@ async function askHoldingSlot(turn: Turn): Promise<Result<Answer>> {
   const sent = extendPrefix(session.sent, body.messages);
   if (!sent.ok) return sent;
   session.sent = sent.value;
+  let isFirstSight = session.isAnswered;
+  session.isAnswered = false;
   const used = recordsOf(records, turn.turn).reduce(
     (sum, record) => sum + (record.kind === "assistant" ? thoughtTokens(record) : 0),
     0,
   );
   house.hub.state(id, turn.turn, "reading", { percent: 0 });
-  return await house.model.ask(body.bytes, {
+  const asked = await house.model.ask(body.bytes, {
     slot: session.slot,
     signal: turn.signal,
     thinkingLeft: Math.max(1, thinking_tokens - used),
     onPiece: tellPieces(turn),
     onRetry: (failure, partial) => {
+      isFirstSight = false;
       const came = partial === "" ? "" : ` Until then it had said:\n${partial.slice(0, 8_000)}`;
       note(turn, failure.code, `Tried again. ${failure.detail}.${came}`);
       house.hub.state(id, turn.turn, "reading", { percent: 0 });
     },
   });
+  return asked.ok ? ok({ answer: asked.value, isFirstSight }) : asked;
 }
 
 /** Thoughts of earlier answers of the turn; the log has their text, so about four bytes a token. */
@@ -222,10 +237,19 @@ function endWithReply(turn: Turn, text: string): Result<"ended"> {
 }
 
 /** What happened, what was kept, what to do. */
-function endWithNotice(turn: Turn, failure: Err): Result<"ended"> {
+async function endWithNotice(turn: Turn, failure: Err): Promise<Result<"ended">> {
   const { what, todo } = ERRORS[failure.code];
-  const detail = failure.detail === "" ? "" : ` (${failure.detail})`;
-  const text = `${what}${detail} Your message is kept in the session. ${todo}`;
+  const detail = failure.detail === "" ? "" : ` (${failure.detail.slice(0, 500)})`;
+  let wayOn = todo;
+  if (failure.code === "session-full") {
+    const carried = await turn.carryOn();
+    if (!carried.ok && isDisk(carried)) return carried;
+    if (carried.ok && carried.value !== null) {
+      wayOn = `It is being answered in the new session ${carried.value}; go on there with ` +
+        `bxctl chat --session ${carried.value}.`;
+    }
+  }
+  const text = `${what}${detail} Your message is kept in the session. ${wayOn}`;
   const outcome = failure.code === "turn-cancelled" ? "cancelled" : "failed";
   turn.house.ports.log(`turn ${turn.turn} ${outcome}: ${failure.code}: ${failure.detail}`);
   if (outcome === "failed") {
@@ -257,6 +281,7 @@ function deliverAndEnd(
     time_unix_ms: turn.house.ports.clock.nowUnixMs(),
     turn: turn.turn,
     outcome,
+    so_far: { turns: turnOrder(file.records).length, label: file.label() },
   });
   return ended.ok ? ok("ended") : ended;
 }

@@ -16,6 +16,7 @@ import { sessionKind } from "./session_kind.ts";
 import { declaredTools, resolveCall, type Resolved } from "./tool_calls.ts";
 import { shownFailure, shownPage, shownResult } from "./tool_result.ts";
 import type { Turn } from "./turn.ts";
+import { repeatWarning } from "./repeats.ts";
 import { REPEATS_TOLD } from "./turn_step.ts";
 
 type ToolResult = Extract<SessionRecord, { kind: "tool_result" }>;
@@ -140,9 +141,7 @@ function appendResponse(
     sha256: response.sha256,
     isCut: response.is_cut,
     capBytes: turn.house.config.tools.result_bytes,
-    warning: repeats < REPEATS_TOLD
-      ? ""
-      : `This same call was made ${repeats} times in this turn; it will not answer otherwise`,
+    warning: repeats < REPEATS_TOLD ? "" : repeatWarning(repeats),
   });
   const artifact = shown.isExact ? ok(null) : file.archive(output);
   if (!artifact.ok) return artifact;

@@ -3,7 +3,6 @@
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { type Answer, completion } from "./completion.ts";
-import { judgeStatus } from "./model.ts";
 import { sseReader } from "./sse.ts";
 
 const encoder = new TextEncoder();
@@ -101,25 +100,4 @@ Deno.test("sseReader() keeps no reference to the caller's buffer", () => {
   }
   strictEqual(found.length, 1);
   assert(found[0]?.includes("abc"));
-});
-
-Deno.test("judgeStatus() goes by status and type, not by words", () => {
-  const body = (type: string, message: string) => JSON.stringify({ error: { type, message } });
-  const quoted = "exceed_context_size_error 401 Invalid API Key failed to load";
-  const cases: readonly (readonly [number, string, string, string])[] = [
-    [400, body("exceed_context_size_error", "too long"), "session-full", "never"],
-    [400, body("invalid_request_error", quoted), "model-refused", "never"],
-    [401, body("authentication_error", "Invalid API Key"), "model-auth-required", "never"],
-    [403, body("feature_disabled", "off"), "model-auth-required", "never"],
-    [404, body("not_found_error", "File Not Found"), "model-refused", "never"],
-    [500, body("server_error", quoted), "model-refused", "once"],
-    [500, "proxy error: Could not establish connection", "model-unreachable", "backoff"],
-    [501, body("not_supported_error", quoted), "model-refused", "never"],
-    [503, body("unavailable_error", "Loading model"), "model-unreachable", "backoff"],
-    [418, "I am " + quoted, "model-refused", "never"],
-  ];
-  for (const [status, text, code, retry] of cases) {
-    const judged = judgeStatus(status, text);
-    deepStrictEqual([judged.err.code, judged.retry], [code, retry], `${status} ${text}`);
-  }
 });

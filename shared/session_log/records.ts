@@ -130,6 +130,8 @@ export const TurnEndRecord = z.strictObject({
   time_unix_ms: UnixMs,
   turn: TurnId,
   outcome: z.enum(["answered", "failed", "cancelled"]),
+  /** The epoch up to here, so that a listing needs this record alone. */
+  so_far: z.strictObject({ turns: z.int().min(0), label: Label }).optional(),
 });
 
 /** Nothing follows in this epoch. `next` is the number of the one that goes on. */

@@ -169,6 +169,34 @@ export const SESSION_VERIFY = exchange({
   )],
 });
 
+/** How each request of a session's newest epoch found the server's cache, oldest first; tokens. */
+export const CACHE_REPORT = exchange({
+  request: message(
+    "cache_report",
+    z.strictObject({
+      /** Null is the session that began last. */
+      session: SessionId.nullable(),
+      limit: z.int().min(1).max(1_000),
+    }),
+  ),
+  replies: [message(
+    "cache_uses",
+    z.strictObject({
+      session: SessionId,
+      epoch: z.int().min(0),
+      items: z.array(z.strictObject({
+        turn: TurnId,
+        time_unix_ms: UnixMs,
+        reused: z.int().min(0),
+        read: z.int().min(0),
+        /** Null when nobody can say. */
+        expected: z.int().min(0).nullable(),
+        cause: ShortText,
+      })).max(1_000),
+    }),
+  )],
+});
+
 /** The baseline's token bill, by the server's own count when it answers. */
 export const PROMPT_BILL = exchange({
   request: message("prompt_bill", z.strictObject({})),
