@@ -3,13 +3,14 @@
 // 1. A label only goes up. Nobody lowers it, and a session that was never opened has none.
 // 2. The audit log comes first, the file after it; at start the log's word is joined to the file's,
 //    so that a crash between the two never leaves a label lower than what was read.
-// 3. With its folder gone, every label is built again from the audit log.
+// 3. Whatever became of its file, a label is built again from the whole audit log, older months too;
+//    so a session that was opened once is never opened anew.
 import { z } from "zod";
 import { isoTime } from "../../shared/clock/clock.ts";
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, makeFolders, readWhole, replaceFile } from "../../shared/disk/durable.ts";
-import { SessionId } from "../../shared/ids/ids.ts";
+import { SessionId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { equalLabel, join, Label, SESSION_START } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
@@ -99,24 +100,34 @@ export function sessionsIn(
 ): Result<Sessions> {
   const { disk, home } = ports;
   const folder = `${home}/broker/sessions`;
-  const isThere = attempt(() => disk.lstat(folder));
-  if (!isThere.ok) {
-    const made = makeFolders(disk, folder);
-    if (!made.ok) return made;
-    for (const record of audit.records()) foldSession(replayed, record);
-  }
+  const made = makeFolders(disk, folder);
+  if (!made.ok) return made;
+  const bornUnixMs = ports.clock.nowUnixMs();
   const live = new Map<SessionId, SessionState>();
   const pathOf = (session: SessionId) => `${folder}/${session}.json`;
+
+  /** What the whole log says; it is read once in a life, and only for an id older than that life. */
+  let whole: Map<SessionId, SessionState> | null = null;
+  function told(session: SessionId): SessionState | null {
+    // The file with a session's opening, and every later one, has been replayed.
+    const known = replayed.get(session);
+    if (known !== undefined) return known;
+    if (!session.startsWith(PREFIX.main) && ulidUnixMs(session) > bornUnixMs) return null;
+    if (whole === null) {
+      whole = new Map();
+      for (const record of audit.records()) foldSession(whole, record);
+    }
+    return whole.get(session) ?? null;
+  }
 
   function find(session: SessionId): SessionState | null {
     const known = live.get(session);
     if (known !== undefined) return known;
-    const read = readState(disk, pathOf(session));
-    const stored = read === "damaged" ? null : read;
-    const told = read === "damaged" ? rebuilt(audit, session) : replayed.get(session) ?? null;
-    const state = stored !== null && told !== null
-      ? { ...lifted(stored, told.label, "told by the audit log", now()) }
-      : stored ?? told;
+    const stored = readState(disk, pathOf(session));
+    const said = told(session);
+    const state = stored !== null && said !== null
+      ? lifted(stored, said.label, "told by the audit log", now())
+      : stored ?? said;
     if (state === null || state.session !== session) return null;
     live.set(session, state);
     return state;
@@ -162,21 +173,12 @@ export function sessionsIn(
   });
 }
 
-function readState(disk: Disk, path: string): SessionState | "damaged" | null {
+/** The stored state, or null when there is none that can be read. */
+function readState(disk: Disk, path: string): SessionState | null {
   const bytes = readWhole(disk, path, 1_048_576);
-  if (!bytes.ok) return bytes.code === "file-missing" ? null : "damaged";
-  const value = parseCanonical(bytes.value);
+  const value = bytes.ok ? parseCanonical(bytes.value) : bytes;
   const parsed = SessionState.safeParse(value.ok ? value.value : null);
-  return parsed.success ? parsed.data : "damaged";
-}
-
-/** What the whole audit log says about one session. */
-function rebuilt(audit: Audit, session: SessionId): SessionState | null {
-  const states = new Map<SessionId, SessionState>();
-  for (const record of audit.records()) {
-    if ("session" in record && record.session === session) foldSession(states, record);
-  }
-  return states.get(session) ?? null;
+  return parsed.success ? parsed.data : null;
 }
 
 /** A job counts only when the owner's file names it; a workspace, when its run was registered. */

@@ -5,9 +5,10 @@ import fc from "fast-check";
 import { SessionId, ulid } from "../../shared/ids/ids.ts";
 import { seededRandom } from "../../shared/clock/random.ts";
 import { DATA_CLASSES, join, type Label, SESSION_START } from "../../shared/labels/label.ts";
+import { readWhole } from "../../shared/disk/durable.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
-import { HOME, newSession, type TestHouse, testHouse } from "../../tests/doubles/broker_house.ts";
-import { foldSession, type SessionState } from "./taint.ts";
+import { HOME, newSession, testHouse } from "../../tests/doubles/broker_house.ts";
+import { foldSession, sessionsIn, type SessionState } from "./taint.ts";
 
 const random = seededRandom(3);
 const jobSession = (name: string) => SessionId.parse(`job-${name}-${ulid(0, random)}`);
@@ -17,10 +18,6 @@ const chat = (session = newSession()) => ({
   job: null,
   workspace: null,
 });
-
-function forget(test: TestHouse, session: SessionId): void {
-  test.disk.unlink(`${HOME}/broker/sessions/${session}.json`);
-}
 
 Deno.test("open() an id of another kind, an unnamed job and an unregistered workspace are refused", async () => {
   const test = testHouse();
@@ -83,49 +80,86 @@ const arbLabel: fc.Arbitrary<Label> = fc.record({
   class: fc.constantFrom(...DATA_CLASSES),
   untrusted: fc.boolean(),
 });
+const arbLoss = fc.constantFrom(
+  "nothing" as const,
+  "file" as const,
+  "folder" as const,
+  "damage" as const,
+  "stale" as const,
+);
+const arbStep = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ at: fc.nat(3), label: arbLabel }) },
+  { weight: 1, arbitrary: fc.constant("new month" as const) },
+);
 
-Deno.test("sessionsIn() labels rebuilt from the audit log equal the live ones, whatever was lost", async () => {
-  const step = fc.tuple(fc.nat(2), arbLabel);
-  const loss = fc.constantFrom(
-    "nothing" as const,
-    "file" as const,
-    "folder" as const,
-    "damage" as const,
-    "stale" as const,
-  );
+Deno.test("sessionsIn() labels rebuilt from the audit log equal the live ones, whatever was lost and over months", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 8 }), loss, async (steps, lost) => {
+    fc.asyncProperty(fc.array(arbStep, { maxLength: 10 }), arbLoss, async (steps, lost) => {
       const test = testHouse();
-      const house = test.open();
-      const sessions = [newSession(), newSession(), newSession()];
+      let house = test.open();
+      const main = SessionId.parse(`mm-${"a".repeat(26)}`);
+      const sessions = [newSession(), newSession(), newSession(), main];
+      const openings = sessions.map((one, i) => ({
+        ...chat(one),
+        kind: i === 3 ? "main" as const : "chat" as const,
+      }));
       const expected = sessions.map((): Label => SESSION_START);
-      for (const session of sessions) house.sessions.open(chat(session));
-      const path = `${HOME}/broker/sessions/${sessions[0]}.json`;
-      const old = new Uint8Array(test.disk.lstat(path).size);
-      const file = test.disk.open(path, "read");
-      file.read(old);
-      file.close();
-      for (const [i, label] of steps) {
-        const session = sessions[i];
-        ok(session !== undefined);
-        house.sessions.raise(session, label, "x");
-        expected[i] = join(expected[i] ?? SESSION_START, label);
+      for (const opening of openings) ok(house.sessions.open(opening).ok);
+      const paths = sessions.map((one) => `${HOME}/broker/sessions/${one}.json`);
+      const old = paths.map((path) => readWhole(test.disk, path, 9_999));
+      for (const step of steps) {
+        if (step === "new month") {
+          await house.close();
+          test.clock.setWall(test.clock.nowUnixMs() + 31 * 86_400_000);
+          house = test.open();
+          continue;
+        }
+        const session = sessions[step.at];
+        ok(session !== undefined && house.sessions.raise(session, step.label, "x").ok);
+        expected[step.at] = join(expected[step.at] ?? SESSION_START, step.label);
       }
       const folded = new Map<SessionId, SessionState>();
       for (const record of house.audit.records()) foldSession(folded, record);
       deepStrictEqual(sessions.map((one) => folded.get(one)?.label), expected);
       await house.close();
-      if (lost === "file") forget(test, sessions[0] ?? newSession());
-      if (lost === "damage") test.disk.plant(path, encodeUtf8("{"));
-      if (lost === "stale") test.disk.plant(path, old);
+      for (const [i, path] of paths.entries()) {
+        const before = old[i];
+        if (lost === "file" || lost === "folder") test.disk.unlink(path);
+        if (lost === "damage") test.disk.plant(path, encodeUtf8("{"));
+        if (lost === "stale" && before?.ok === true) test.disk.plant(path, before.value);
+      }
       if (lost === "folder") {
-        for (const session of sessions) forget(test, session);
         test.disk.rename(`${HOME}/broker/sessions`, `${HOME}/broker/gone`);
       }
       const next = test.open();
-      deepStrictEqual(sessions.map((one) => next.sessions.find(one)?.label), expected);
+      for (const [i, opening] of openings.entries()) {
+        const again = next.sessions.open(opening);
+        ok(again.ok);
+        deepStrictEqual(again.value.label, expected[i], "reopened at another label");
+      }
+      const opened = [...next.audit.records()].filter((one) => one.kind === "session");
+      strictEqual(opened.length, sessions.length, "a session was opened anew");
       await next.close();
     }),
     { numRuns: 100 },
   );
+});
+
+Deno.test("find() a fresh id of this life costs no reading of the log, an older one costs one", async () => {
+  const test = testHouse();
+  const house = test.open();
+  const fresh = SessionId.parse(`chat-${ulid(test.clock.nowUnixMs() + 1, random)}`);
+  const plain = house.audit.records;
+  let reads = 0;
+  const counted = sessionsIn(
+    { ...test.ports },
+    { ...house.audit, records: () => (reads++, plain()) },
+    new Map(),
+  );
+  ok(counted.ok);
+  strictEqual(counted.value.find(fresh), null);
+  strictEqual(reads, 0);
+  for (let i = 0; i < 3; i++) strictEqual(counted.value.find(newSession()), null);
+  strictEqual(reads, 1);
+  await house.close();
 });
