@@ -1,6 +1,7 @@
 // gatewayd: the owner's channel. Without a configured server it starts, idles and says so.
 import { runRole } from "../../shared/boot/process.ts";
 import { GatewaydConfig } from "../../shared/config/gatewayd.ts";
+import { lockFile } from "../../shared/permissions/places.ts";
 import { err, ok } from "../../shared/results/result.ts";
 import { readSecret } from "../../shared/secrets/secret_store.ts";
 import { listen } from "../../shared/wire/listen.ts";
@@ -42,7 +43,7 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
   if (owner_id === undefined || token === undefined) {
     return err("config-invalid", "[mattermost] url needs owner_id and token beside it");
   }
-  const ownerUid = disk.stat(`${home}/queue`).ownerUid;
+  const ownerUid = disk.stat(lockFile(home, "gatewayd")).ownerUid;
   const env = (name: string) => Deno.env.get(name);
   const secret = readSecret({ disk, env, ownerUid, log }, "mattermost.token", token);
   if (!secret.ok) return secret;
