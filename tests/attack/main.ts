@@ -1,14 +1,17 @@
 // `deno task attack [--data FILE] [--grants DIR]`: what the grants let an attacker do, and what they
 // cost the owner. Exit status 0 only when no attack ran, every benign task was done and the approvals
-// stay within the bar.
+// stay within the bar. `--states N`: N random sequences of events against brokerd instead.
 import { parseArgs } from "node:util";
 import { replaySuite, type SuiteReport } from "./replay.ts";
+import { randomStates } from "./states.ts";
 import { readSuites } from "./suite_data.ts";
 
 /** Approvals for one benign task, at most. */
 const BAR = 0.46;
 const HERE = import.meta.dirname ?? ".";
-const SHARED = new URL("../../../shared/data/agentdojo-dev.json", import.meta.url).pathname;
+const SHARED = decodeURIComponent(
+  new URL("../../../shared/data/agentdojo-dev.json", import.meta.url).pathname,
+);
 
 function show(one: SuiteReport): void {
   const rate = (one.approvals / one.tasks).toFixed(2);
@@ -27,11 +30,30 @@ function show(one: SuiteReport): void {
   if (one.reach.length > 0) console.log(`    after those, unasked: ${one.reach.join(", ")}`);
 }
 
-function main(args: string[]): number {
+async function states(count: number): Promise<number> {
+  let runs = 0;
+  const every = Math.max(1, Math.floor(count / 20));
+  const begun = await randomStates(count, () => {
+    if (++runs % every === 0) console.log(`${runs} of ${count} sequences`);
+  });
+  console.log(`${count} random sequences, ${begun} effects: no promise broken`);
+  return 0;
+}
+
+function main(args: string[]): Promise<number> | number {
   const { values } = parseArgs({
     args,
-    options: { data: { type: "string" }, grants: { type: "string" } },
+    options: {
+      data: { type: "string" },
+      grants: { type: "string" },
+      states: { type: "string" },
+    },
   });
+  if (values.states !== undefined) {
+    const count = Number(values.states);
+    if (!Number.isSafeInteger(count) || count < 1) throw new Error("--states wants a number");
+    return states(count);
+  }
   const data = values.data ?? SHARED;
   const grants = values.grants ?? `${HERE}/grants`;
   console.log(`data   ${data}\ngrants ${grants}`);
@@ -57,7 +79,7 @@ function main(args: string[]): number {
 
 if (import.meta.main) {
   try {
-    Deno.exitCode = main(Deno.args);
+    Deno.exitCode = await main(Deno.args);
   } catch (thrown) {
     console.error(thrown instanceof Error ? thrown.message : String(thrown));
     Deno.exitCode = 2;
