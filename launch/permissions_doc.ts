@@ -7,7 +7,7 @@ import { workerFiles } from "./worker_files.ts";
 
 const HOME = "/HOME";
 const SOURCE = "/SOURCE";
-const ROOT = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+const ROOT = decodeURIComponent(new URL("..", import.meta.url).pathname).replace(/\/$/, "");
 
 const INTRO = `# Permissions
 

@@ -3,8 +3,11 @@
 // Options: --model uses the real small model; --mattermost talks over a Mattermost server, the double
 // or the one that BOXMAKER_MATTERMOST_URL names; --keep leaves everything running at the end.
 import { parseArgs } from "node:util";
+import { messageOf } from "../shared/results/result.ts";
+import { escapeForDisplay, escapeProse } from "../shared/text/escape.ts";
 import { type House, startHouse } from "./house.ts";
 import { bxctlCommand } from "./house.ts";
+import { makeScratch, type Scratch } from "./scratch.ts";
 import {
   foundModel,
   givenModel,
@@ -20,40 +23,10 @@ import {
 import { DAEMONS } from "./supervisor.ts";
 import { playScript, REHEARSAL_PHRASES, roleFlags, SMALL_MODEL_PHRASES } from "./try_script.ts";
 
-const SOURCE = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+const SOURCE = decodeURIComponent(new URL("..", import.meta.url).pathname).replace(/\/$/, "");
 
-const say = (line: string) => console.error(line);
-
-interface Scratch {
-  readonly base: string;
-  readonly home: string;
-  readonly papers: string;
-  readonly store: string;
-}
-
-/** A fresh scratch home; what an earlier try left is removed, and nothing but that. */
-function makeScratch(): Scratch {
-  const owner = Deno.env.get("HOME") ?? "/tmp";
-  // A model as small as the one of --model copies a path of plain words and stumbles over others.
-  const base = `${owner}/trial`;
-  const marker = `${base}/.boxmaker-try`;
-  try {
-    Deno.statSync(marker);
-    Deno.removeSync(base, { recursive: true });
-  } catch (thrown) {
-    if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
-  }
-  const papers = `${base}/papers`;
-  Deno.mkdirSync(papers, { recursive: true, mode: 0o700 });
-  Deno.writeTextFileSync(marker, "Made by deno task try; removed by the next one.\n");
-  Deno.writeTextFileSync(
-    `${papers}/plan.txt`,
-    "Launch plan\n\n1. Fill the tanks.\n2. Wait.\n3. Go.\n",
-  );
-  Deno.writeTextFileSync(`${papers}/key.txt`, "The spare key hangs behind the blue door.\n");
-  Deno.writeTextFileSync(`${papers}/guests.txt`, "Ada\nGrace\nKatherine\n");
-  return { base, home: `${base}/home`, papers, store: `${owner}/.cache/boxmaker/podman` };
-}
+// What a model said must not reach a terminal as a command.
+const say = (line: string) => console.error(escapeProse(line));
 
 async function chooseModel(wantsSmall: boolean): Promise<ServedModel> {
   if (wantsSmall) return smallModel(SOURCE);
@@ -68,20 +41,25 @@ function chooseMattermost(isWanted: boolean, base: string): Promise<ServedMatter
   return given === "" ? rehearsalMattermost(SOURCE, base) : Promise.resolve(givenMattermost(given));
 }
 
+/** A text as TOML writes it. */
+const toml = (text: string) => JSON.stringify(text);
+
 function configs(scratch: Scratch, model: ServedModel, mattermost: ServedMattermost | null) {
   const sampling = model.examples === null
     ? ""
-    : `examples = "${model.examples}"\n[inference.sampling]\ntemperature = 0\n`;
+    : `examples = ${toml(model.examples)}\n[inference.sampling]\ntemperature = 0\n`;
   return {
     ...(mattermost === null ? {} : { gatewayd: mattermost.config }),
-    inferproxy: `[upstream]\naddress = "${model.address}"\n`,
-    loopd: `[inference]\nupstream = "${model.address}"\nself_test = "first-turn"\n${sampling}`,
-    brokerd: `[paths]\nroots = ["${scratch.papers}"]\n[runtime]\nstore = "${scratch.store}"\n`,
+    inferproxy: `[upstream]\naddress = ${toml(model.address)}\n`,
+    loopd: `[inference]\nupstream = ${toml(model.address)}\nself_test = "first-turn"\n${sampling}`,
+    brokerd: `[paths]\nroots = [${toml(scratch.papers)}]\n[runtime]\nstore = ${
+      toml(scratch.store)
+    }\n`,
   };
 }
 
 function grants(papers: string) {
-  const common = `paths = ["${papers}"]\nmax_taint = "private"\nresult_class = "private"\n`;
+  const common = `paths = [${toml(papers)}]\nmax_taint = "private"\nresult_class = "private"\n`;
   const trusted = "untrusted = false\n";
   return {
     "list.toml": `tool = "list_dir"\nmode = "auto"\n${common}${trusted}`,
@@ -122,7 +100,9 @@ async function script(house: House, scratch: Scratch, model: ServedModel): Promi
   });
   console.log("\nWhat this has shown");
   for (const one of proofs) {
-    console.log(`  ${one.isShown ? "yes" : "NO "}  ${one.claim}: ${one.evidence}`);
+    console.log(
+      `  ${one.isShown ? "yes" : "NO "}  ${one.claim}: ${escapeForDisplay(one.evidence, "line")}`,
+    );
   }
   console.log("\nWhat each role may do");
   for (const role of DAEMONS) {
@@ -174,7 +154,11 @@ async function main(): Promise<number> {
       keep: { type: "boolean" },
     },
   });
-  const scratch = makeScratch();
+  const owner = Deno.env.get("HOME");
+  if (owner === undefined) {
+    throw new Error("HOME is not set, so there is no place for a scratch home");
+  }
+  const scratch = makeScratch(owner);
   const model = await chooseModel(values.model === true);
   await prepareImage(scratch.store);
   const mattermost = await chooseMattermost(values.mattermost === true, scratch.base);
@@ -212,4 +196,11 @@ function stopSignal(): Promise<void> {
   });
 }
 
-if (import.meta.main) Deno.exit(await main());
+if (import.meta.main) {
+  try {
+    Deno.exit(await main());
+  } catch (thrown) {
+    say(`try: ${messageOf(thrown)}`);
+    Deno.exit(1);
+  }
+}

@@ -7,7 +7,7 @@ import { moduleFiles } from "./modules.ts";
 import { tarOf } from "./tar.ts";
 import { file, tree, type TreeEntry } from "./tree.ts";
 
-const ROOT = new URL("../..", import.meta.url).pathname;
+const ROOT = decodeURIComponent(new URL("../..", import.meta.url).pathname);
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 /** The real sources with small stand-ins for Deno and the libraries. */

@@ -192,7 +192,7 @@ Deno.test("Decision code that forges one does not type-check", async () => {
       args: [
         "check",
         "--quiet",
-        `--config=${new URL("../../deno.json", import.meta.url).pathname}`,
+        `--config=${decodeURIComponent(new URL("../../deno.json", import.meta.url).pathname)}`,
         path,
       ],
       stdout: "null",

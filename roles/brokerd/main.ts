@@ -1,5 +1,6 @@
 // brokerd: decides whether each tool call may run, has it run, and records both.
 import { boot } from "../../shared/boot/boot.ts";
+import { writeLog } from "../../shared/boot/process.ts";
 import { BrokerdConfig } from "../../shared/config/brokerd.ts";
 import { podmanFolders } from "../../shared/podman/podman_env.ts";
 import { err, messageOf } from "../../shared/results/result.ts";
@@ -10,21 +11,19 @@ import { peers } from "./peers.ts";
 import { serve } from "./requests.ts";
 import { openRuntime } from "./runtime/open_runtime.ts";
 
-const stderr = (line: string) => void Deno.stderr.writeSync(new TextEncoder().encode(line));
-
 function die(code: string, detail: string): never {
-  stderr(`brokerd: ${code}: ${detail}\n`);
+  writeLog(`brokerd: ${code}: ${detail}\n`);
   Deno.exit(1);
 }
 
 if (Deno.uid() === 0) {
   die("root-refused", "Containers started from here would be rootful; use an ordinary user");
 }
-const booted = boot("brokerd", BrokerdConfig, Deno.env.get("BOXMAKER_HOME"), stderr);
+const booted = boot("brokerd", BrokerdConfig, Deno.env.get("BOXMAKER_HOME"), writeLog);
 if (!booted.ok) die(booted.code, booted.detail);
 const { home, config, disk, clock, random, log, lock, socket, startedUnixMs } = booted.value;
 
-const source = new URL("../../", import.meta.url).pathname.replace(/\/$/, "");
+const source = decodeURIComponent(new URL("../../", import.meta.url).pathname).replace(/\/$/, "");
 const folders = podmanFolders(home, config.runtime);
 const image = config.runtime.image ?? `${source}/build/image`;
 const secretFiles = Object.values(config.secrets).flatMap((one) =>

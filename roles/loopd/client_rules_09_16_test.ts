@@ -302,7 +302,7 @@ houseTest(
 );
 
 Deno.test("rules: each of the 28 has a test named after it, and every fault knob has a test", () => {
-  const folder = new URL("../../", import.meta.url).pathname;
+  const folder = decodeURIComponent(new URL("../../", import.meta.url).pathname);
   const tests: string[] = [];
   const gather = (path: string) => {
     for (const entry of Deno.readDirSync(`${folder}${path}`)) {

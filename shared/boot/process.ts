@@ -25,9 +25,9 @@ export async function runRole<S extends z.ZodType>(
   schema: S,
   start: (booted: Booted<z.output<S>>) => Promise<Result<Running>> | Result<Running>,
 ): Promise<void> {
-  const booted = boot(role, schema, Deno.env.get("BOXMAKER_HOME"), write);
+  const booted = boot(role, schema, Deno.env.get("BOXMAKER_HOME"), writeLog);
   if (!booted.ok) {
-    write(`${role}: ${booted.code}: ${booted.detail}\n`);
+    writeLog(`${role}: ${booted.code}: ${booted.detail}\n`);
     Deno.exit(1);
   }
   const { log, lock } = booted.value;
@@ -58,8 +58,8 @@ export async function runRole<S extends z.ZodType>(
   if (isStopping) await stop();
 }
 
-/** A line that a full disk or a closed pipe does not take is lost: a log never stops its role. */
-function write(text: string): void {
+/** Writes to stderr. What a full disk or a closed pipe does not take is lost: no log stops its role. */
+export function writeLog(text: string): void {
   try {
     Deno.stderr.writeSync(encodeUtf8(text));
   } catch {

@@ -110,7 +110,7 @@ Deno.test("takeRoleLock() is refused while another process lives and free once i
   await inFolder(async (dir) => {
     const script = `${dir}/holder.ts`;
     Deno.writeTextFileSync(script, HOLDER);
-    const config = new URL("../../deno.json", import.meta.url).pathname;
+    const config = decodeURIComponent(new URL("../../deno.json", import.meta.url).pathname);
     const child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--no-lock", "--config", config, script, `${dir}/lock`],
       stdout: "piped",

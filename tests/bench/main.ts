@@ -7,7 +7,7 @@ import { benchToolCall } from "./tool_call.ts";
 import { benchMemoryAndStart } from "./roles.ts";
 
 async function auditVerify(): Promise<void> {
-  const program = new URL("./audit_verify.ts", import.meta.url).pathname;
+  const program = decodeURIComponent(new URL("./audit_verify.ts", import.meta.url).pathname);
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", program],
     stdout: "inherit",

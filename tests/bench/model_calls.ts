@@ -33,8 +33,14 @@ const FILES: ReadonlyArray<readonly [path: string, content: string]> = [
   ["/home/owner/todo.txt", "Call the bank and water the plants."],
 ];
 
-function question(path: string): Message {
-  return { role: "user", content: `Read the file ${path} and tell me what it says.` };
+const CHAIN_LENGTH = 6;
+
+// The two wordings that the examples use.
+function question(path: string, at: number): Message {
+  const content = at % 2 === 0
+    ? `Read the file ${path} and tell me what it says.`
+    : `What does this file say: ${path}`;
+  return { role: "user", content };
 }
 
 async function ask(port: number, messages: readonly Message[]): Promise<Answer> {
@@ -121,15 +127,15 @@ function toolResult(answer: Answer, content: string): Message {
   };
 }
 
-/** Twelve questions, each alone after the examples. Returns how many went wrong. */
+/** Each question alone after the examples. Returns how many went wrong. */
 async function measureFresh(
   port: number,
   start: readonly Message[],
   verbose: boolean,
 ): Promise<number> {
   let calls = 0, repeats = 0;
-  for (const [path, content] of FILES) {
-    const asked = [...start, question(path)];
+  for (const [at, [path, content]] of FILES.entries()) {
+    const asked = [...start, question(path, at)];
     const call = await ask(port, asked);
     const exact = isExactRead(call, path);
     const answer = await ask(port, [...asked, call.message, toolResult(call, content)]);
@@ -149,7 +155,7 @@ async function measureFresh(
   return 2 * FILES.length - calls - repeats;
 }
 
-/** One conversation of all the questions; prints reused against expected tokens per request. */
+/** One conversation of several questions; prints reused against expected tokens per request. */
 async function measureChain(port: number, start: readonly Message[]): Promise<number> {
   const messages = [...start];
   let expected: number | null = null;
@@ -170,8 +176,8 @@ async function measureChain(port: number, start: readonly Message[]): Promise<nu
     messages.push(answer.message);
     return answer;
   };
-  for (const [path, content] of FILES) {
-    messages.push(question(path));
+  for (const [at, [path, content]] of FILES.slice(0, CHAIN_LENGTH).entries()) {
+    messages.push(question(path, at));
     const call = await step();
     if (!isExactRead(call, path)) {
       wrong++;
@@ -203,7 +209,9 @@ async function main(): Promise<void> {
     return;
   }
   const examples = option("--examples") ??
-    new URL("../../deploy/config/examples.smollm2.json", import.meta.url).pathname;
+    decodeURIComponent(
+      new URL("../../deploy/config/examples.smollm2.json", import.meta.url).pathname,
+    );
   const soul = await Deno.readTextFile(new URL("../../memory/soul.md", import.meta.url));
   const start: Message[] = [
     { role: "system", content: systemMessage(renderBlock({ soul, memory: "", user: "" }).text) },

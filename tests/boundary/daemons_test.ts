@@ -5,7 +5,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
 import { DAEMONS } from "../../launch/supervisor.ts";
 import { type Role, servedBy, socketPath } from "../../shared/wire/sockets.ts";
 
-const SOURCE = new URL("../../", import.meta.url).pathname.replace(/\/$/, "");
+const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname).replace(/\/$/, "");
 
 function start(role: Role, home: string): Deno.ChildProcess {
   return new Deno.Command("/bin/sh", {

@@ -3,7 +3,7 @@
 import { ROLES, SOCKETS } from "../../shared/wire/sockets.ts";
 import type { Act } from "./probe.ts";
 
-const SOURCE = new URL("../../", import.meta.url).pathname.replace(/\/$/, "");
+const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname).replace(/\/$/, "");
 
 export type House = {
   readonly folder: string;

@@ -7,8 +7,8 @@ import { verifyChain } from "../../shared/chain/chain_verify.ts";
 import { readHead } from "../../shared/chain/head_file.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 
-const WRITER = new URL("./chain_writer.ts", import.meta.url).pathname;
-const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
+const WRITER = decodeURIComponent(new URL("./chain_writer.ts", import.meta.url).pathname);
+const CONFIG = decodeURIComponent(new URL("../../deno.json", import.meta.url).pathname);
 
 /** Lets a writer work, kills it `afterMs` after its first word; returns what it was acknowledged. */
 async function killOne(folder: string, afterMs: number): Promise<Map<number, string>> {

@@ -18,7 +18,7 @@ import { startLlamaDouble } from "../doubles/llama/double.ts";
 import { startProxy, toolManifest } from "../doubles/loopd_house.ts";
 import { startMemoryDouble } from "../doubles/memoryd.ts";
 
-const SOURCE = new URL("../../", import.meta.url).pathname;
+const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 const TURNS = 10;
 
 /** What a run left behind. */

@@ -12,7 +12,7 @@ import { MEMORY_CALL, MEMORY_STATUS, OWNER_RECALL } from "../../shared/wire/memo
 import { parseNotes } from "../../roles/memoryd/notes.ts";
 import { chatId } from "../doubles/session_logs.ts";
 
-const SERVE = new URL("../../launch/serve", import.meta.url).pathname;
+const SERVE = decodeURIComponent(new URL("../../launch/serve", import.meta.url).pathname);
 
 /** The exact command that the launcher would become; asked once, as it stays the same. */
 function commandFor(home: string): string[] {

@@ -5,7 +5,7 @@ import { COMMANDS } from "../../roles/bxctl/commands.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
 import { calledBy, ROLES, servedBy, SOCKETS } from "../../shared/wire/sockets.ts";
 
-const ROOT = new URL("../..", import.meta.url).pathname;
+const ROOT = decodeURIComponent(new URL("../..", import.meta.url).pathname);
 const read = (path: string) => Deno.readTextFileSync(`${ROOT}${path}`);
 
 function pages(folder: string): string[] {

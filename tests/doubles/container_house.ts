@@ -21,7 +21,7 @@ import type { Manifest } from "../../shared/tool/manifest.ts";
 import type { Result } from "../../shared/results/result.ts";
 import { escapeProgram } from "./escape_program.ts";
 
-const ROOT = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
+const ROOT = decodeURIComponent(new URL("../..", import.meta.url).pathname).replace(/\/$/, "");
 export const PODMAN = "/usr/bin/podman";
 
 /** Why no container can be started by these tests, or null. */

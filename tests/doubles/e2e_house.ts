@@ -9,7 +9,7 @@ import { NO_CONTAINERS, PODMAN, testFolders } from "./container_house.ts";
 
 export { NO_CONTAINERS };
 
-const SOURCE = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
+const SOURCE = decodeURIComponent(new URL("../..", import.meta.url).pathname).replace(/\/$/, "");
 const IMAGE = `${SOURCE}/build/image`;
 
 export interface E2eOptions {

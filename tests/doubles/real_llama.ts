@@ -3,7 +3,7 @@
 //
 // The server belongs to this process: it ends with stop(), and with the process in any case.
 
-const DEPLOY = new URL("../../deploy/", import.meta.url).pathname;
+const DEPLOY = decodeURIComponent(new URL("../../deploy/", import.meta.url).pathname);
 
 /** What a skipped test says. */
 export const REAL_LLAMA_MISSING = "no real model server here: sh deploy/bootstrap.sh model";

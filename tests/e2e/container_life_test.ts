@@ -19,7 +19,7 @@ import {
   type TestImage,
 } from "../doubles/container_house.ts";
 
-const ROOT = new URL("../..", import.meta.url).pathname;
+const ROOT = decodeURIComponent(new URL("../..", import.meta.url).pathname);
 
 /** Asks until `holds` does, for at most `seconds`; the test fails after that. */
 async function eventually(seconds: number, holds: () => Promise<boolean>): Promise<void> {

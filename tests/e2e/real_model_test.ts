@@ -5,7 +5,7 @@ import { smallModel } from "../../launch/served_model.ts";
 import { e2eHouse, NO_CONTAINERS } from "../doubles/e2e_house.ts";
 import { hasRealLlama, REAL_LLAMA_MISSING } from "../doubles/real_llama.ts";
 
-const SOURCE = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
+const SOURCE = decodeURIComponent(new URL("../..", import.meta.url).pathname).replace(/\/$/, "");
 // A model this small copies a path of plain words and loses a digit of a random one.
 const PAPERS = "/tmp/boxmaker-papers";
 const reason = NO_CONTAINERS ?? (hasRealLlama() ? null : REAL_LLAMA_MISSING);

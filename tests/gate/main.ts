@@ -7,7 +7,7 @@ import { dependencyProblems } from "./dependencies.ts";
 import { runTool } from "./run_tool.ts";
 import { GROUPS, runTests, type TestRun } from "./test_run.ts";
 
-const SOURCE = new URL("../../", import.meta.url).pathname;
+const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 const FLOOR_FILE = `${SOURCE}tests/floor.json`;
 
 type Check = { readonly name: string; readonly problems: readonly string[] };

@@ -72,6 +72,13 @@ Deno.test("deno info no entry has an edge outside the table, and every product f
   deepStrictEqual(FILES.filter((path) => isProduct(path) && !reached.has(path)), []);
 });
 
+Deno.test("new URL() no file takes the path of a URL for a path: a folder may have a blank in its name", () => {
+  const encoded = /(?<!decodeURIComponent\(\s*)new URL\([^()]*import\.meta\.url\)\.pathname/;
+  const wrong = [...FILES, ...filesBelow("tests")]
+    .filter((path) => encoded.test(Deno.readTextFileSync(SOURCE + path)));
+  deepStrictEqual(wrong, []);
+});
+
 Deno.test("deno.json its scopes are those of the table of rooms", () => {
   const config = JSON.parse(Deno.readTextFileSync(`${SOURCE}deno.json`));
   deepStrictEqual(config.scopes, roomScopes());

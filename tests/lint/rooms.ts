@@ -2,7 +2,7 @@
 // and the scopes of deno.json. Paths are relative to the source folder.
 import { ROLES } from "../../shared/wire/sockets.ts";
 
-export const SOURCE = new URL("../../", import.meta.url).pathname;
+export const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
 /** Packages that a room may import at run time; `node:` modules have their own list. */
 const PACKAGES = ["zod", "smol-toml"];

@@ -14,7 +14,10 @@ import {
 import type { BodyOf, Said } from "../../../shared/wire/exchange.ts";
 import { socketPath } from "../../../shared/wire/sockets.ts";
 
-const SOURCE = new URL("../../../", import.meta.url).pathname.replace(/\/$/, "");
+const SOURCE = decodeURIComponent(new URL("../../../", import.meta.url).pathname).replace(
+  /\/$/,
+  "",
+);
 
 export type EgressEvent = Said<typeof EgressOpened | typeof EgressBody | typeof EgressRequest>;
 type Asked = Partial<BodyOf<(typeof EGRESS_OPEN)["request"]>>;

@@ -122,7 +122,7 @@ Deno.test("rehearsal() says what it is once, and whenever it is asked", async ()
 });
 
 Deno.test("main() serves the rehearsal with one loopback permission", async () => {
-  const main = new URL("main.ts", import.meta.url).pathname;
+  const main = decodeURIComponent(new URL("main.ts", import.meta.url).pathname);
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-prompt", "--cached-only", "--allow-net=127.0.0.1", main, "--rehearsal"],
     stdout: "piped",

@@ -5,7 +5,7 @@ import { controlOf } from "./control.ts";
 import { furnish } from "./rig.ts";
 import { startMattermostDouble } from "./double.ts";
 
-const MAIN = new URL("./main.ts", import.meta.url).pathname;
+const MAIN = decodeURIComponent(new URL("./main.ts", import.meta.url).pathname);
 
 interface Running {
   readonly url: string;
