@@ -9,6 +9,7 @@ import { createHub, type Hub } from "./hub.ts";
 import { AT_REST, type Knobs } from "./knobs.ts";
 import { createOperations, type Operations } from "./operations.ts";
 import { createPendingPosts } from "./pending_posts.ts";
+import { createRateLimiter, type RateLimiter } from "./rate_limit.ts";
 import { openRecord } from "./record.ts";
 import { API, createRest, headersOf } from "./rest.ts";
 import { createFaultQueue } from "./rest_faults.ts";
@@ -74,8 +75,10 @@ export async function startMattermostDouble(
     cutRequests: () => sockets.forEach((socket) => socket.destroy()),
     forgetPending: () => pending.forget(),
   });
+  const limiter = createRateLimiter();
   const rest = createRest({
     world,
+    limiter,
     routes: allRoutes(world, pending),
     record,
     faults,
@@ -100,7 +103,7 @@ export async function startMattermostDouble(
   });
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Uint8Array) => {
     sockets.delete(socket);
-    upgrade({ request, socket, head, hub, knobs });
+    upgrade({ request, socket, head, hub, knobs, limiter });
   });
   const port = await listening(server, options.port ?? 0);
   return {
@@ -140,8 +143,9 @@ function upgrade(parts: {
   readonly head: Uint8Array;
   readonly hub: Hub;
   readonly knobs: Knobs;
+  readonly limiter: RateLimiter;
 }): void {
-  const { request, socket, head, hub, knobs } = parts;
+  const { request, socket, head, hub, knobs, limiter } = parts;
   const url = new URL(request.url ?? "/", "http://double");
   const headers = headersOf(request);
   const refuse = (line: string) => {
@@ -149,6 +153,7 @@ function upgrade(parts: {
     socket.end(head, () => socket.destroy());
   };
   if (url.pathname.replace(/\/$/, "") !== `${API}/websocket`) return refuse("404 Not Found");
+  if (limiter(knobs.rateLimit).isLimited) return refuse("429 Too Many Requests");
   if (knobs.upgradeRefused) return refuse("502 Bad Gateway");
   const origin = headers["origin"];
   if (origin !== undefined && origin !== `http://${headers["host"] ?? ""}`) {

@@ -2,7 +2,7 @@
 // that it is used up.
 import { ok as assert, rejects, strictEqual } from "node:assert";
 import type { RestAction } from "./knobs.ts";
-import { rest, type Rig, startRig } from "./rig.ts";
+import { rest, type Rig, startRig, wire } from "./rig.ts";
 
 const post = (rig: Rig) => ({
   channel_id: rig.dm,
@@ -135,6 +135,9 @@ Deno.test("set() rateLimit: a burst passes, the rest hears how long to wait", as
     strictEqual(replies[0]?.headers.get("x-ratelimit-limit"), "3");
     strictEqual(replies[3]?.headers.get("retry-after"), "1");
     strictEqual(replies[0]?.headers.get("retry-after"), null);
+    const upgrade = wire(rig);
+    strictEqual(await upgrade.hasOpened, false);
+    await upgrade.closed;
   } finally {
     await rig.double.stop();
   }

@@ -28,6 +28,9 @@ export function wirePost(world: World, post: Post): Record<string, unknown> {
     .filter((file) => file !== undefined);
   const metadata: Record<string, unknown> = {};
   if (files.length > 0) metadata.files = files;
+  const reactions = world.store.reactionKeysOf(post.id)
+    .map((key) => world.store.reactions.get(key)).filter((one) => one?.delete_at === 0);
+  if (reactions.length > 0) metadata.reactions = reactions;
   const extra = world.knobs().unknownFields ? { some_new_field: { deep: [1, null] } } : {};
   return { ...post, participants: null, metadata, ...extra };
 }

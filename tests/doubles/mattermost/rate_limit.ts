@@ -6,7 +6,10 @@ export interface RateVerdict {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function createRateLimiter(): (limit: Knobs["rateLimit"]) => RateVerdict {
+/** Counts one request or upgrade. */
+export type RateLimiter = (limit: Knobs["rateLimit"]) => RateVerdict;
+
+export function createRateLimiter(): RateLimiter {
   let used = 0;
   let atMs = Date.now();
   return (limit) => {

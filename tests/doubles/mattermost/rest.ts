@@ -6,7 +6,7 @@ import { delay } from "./delay.ts";
 import type { RestAnswer, RestRequest } from "./exchange.ts";
 import { answer, errorAnswer, isRun, sendText, statusOf, TEXT_TYPE } from "./rest_answer.ts";
 import { newId, Refusal, type User } from "./model.ts";
-import { createRateLimiter } from "./rate_limit.ts";
+import type { RateLimiter } from "./rate_limit.ts";
 import type { TrafficRecord } from "./record.ts";
 import type { FaultQueue } from "./rest_faults.ts";
 import { findRoute, type FoundRoute, type Route } from "./routes.ts";
@@ -33,6 +33,7 @@ export interface RestParts {
   readonly routes: readonly Route[];
   readonly record: TrafficRecord;
   readonly faults: FaultQueue;
+  readonly limiter: RateLimiter;
   readonly onActive: (userId: string) => void;
   readonly isStopping: () => boolean;
 }
@@ -58,8 +59,7 @@ function parsedBody(bytes: Uint8Array): unknown {
 }
 
 export function createRest(parts: RestParts) {
-  const { world } = parts;
-  const limiter = createRateLimiter();
+  const { world, limiter } = parts;
   return async (incoming: IncomingMessage, response: ServerResponse, url: URL): Promise<void> => {
     const bytes = await bytesOf(incoming);
     const request: RestRequest = {

@@ -272,6 +272,8 @@ Deno.test("users, channels, typing, reactions and the configuration answer as th
     strictEqual(`${(await rest(rig, "POST", "/reactions", reaction)).json.emoji_name}`, "eyes");
     strictEqual((await rest(rig, "POST", "/reactions", reaction)).status, 200);
     strictEqual(double.reactionsOf(post.id).length, 1);
+    const shown = await rest(rig, "GET", `/posts/${post.id}`);
+    strictEqual(`${Object.values(shown.json.metadata?.reactions ?? {})[0]?.emoji_name}`, "eyes");
     const foreign = { ...reaction, user_id: owner.id };
     strictEqual((await rest(rig, "POST", "/reactions", foreign)).status, 403);
     const unknown = { ...reaction, emoji_name: "no_such_emoji" };
