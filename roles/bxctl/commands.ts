@@ -1,6 +1,7 @@
 // Every command of bxctl by name.
 import { APPROVALS, APPROVE, DENY, RESUME_COMMAND, STOP_COMMAND } from "./approvals.ts";
 import { AUDIT } from "./audit.ts";
+import { CACHE } from "./cache.ts";
 import { CHAT } from "./chat.ts";
 import type { Command, Context } from "./context.ts";
 import { EXIT_USAGE, fail } from "./context.ts";
@@ -30,6 +31,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   secrets: SECRETS,
   sessions: SESSIONS,
   prompt: PROMPT,
+  cache: CACHE,
   version: VERSION_COMMAND,
 };
 

@@ -2,7 +2,7 @@
 import { SessionId } from "../../shared/ids/ids.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
 import { assertNever, err } from "../../shared/results/result.ts";
-import { parseSessionRecord } from "../../shared/session_log/records.ts";
+import { parseSessionRecord, type SessionRecord } from "../../shared/session_log/records.ts";
 import { parseCanonicalText } from "../../shared/wire/codec.ts";
 import {
   SESSION_LOG,
@@ -22,6 +22,7 @@ import {
   print,
   wholeNumber,
 } from "./context.ts";
+import { sessionPage } from "./session_page.ts";
 import { shown, shownLines, table, tint } from "./terminal.ts";
 
 const SOCKET = "owner-loop/admin";
@@ -120,6 +121,35 @@ async function show(context: Context, args: readonly string[], usage: string): P
   );
 }
 
+/** The session's page on standard output; launch/serve leads it into the file that is named. */
+async function exportPage(
+  context: Context,
+  args: readonly string[],
+  usage: string,
+): Promise<number> {
+  const options = { html: { type: "string" }, epoch: { type: "string" } } as const;
+  const words = parseWords(args, options, usage);
+  if (!words.ok) return fail(context, words);
+  const session = SessionId.safeParse(words.value.positionals[0]);
+  const epoch = wholeNumber(words.value.values.epoch, -1, 0, 1_000_000);
+  if (!epoch.ok) return fail(context, epoch);
+  if (!session.success || !words.value.values.html || context.wantsJson) {
+    return fail(context, err("usage", `usage: bxctl ${usage}`));
+  }
+  const asked = { session: session.data, epoch: epoch.value < 0 ? null : epoch.value };
+  const got = await askText(context, SOCKET, SESSION_LOG, asked);
+  if (!got.ok) return fail(context, got);
+  const records: SessionRecord[] = [];
+  for (const line of got.value.text.split("\n").slice(0, -1)) {
+    const value = parseCanonicalText(line);
+    const record = value.ok ? parseSessionRecord(value.value) : value;
+    if (!record.ok) return fail(context, err("session-damaged", record.detail));
+    records.push(record.value);
+  }
+  context.terminal.out(sessionPage(session.data, got.value.reply.body.epoch, records));
+  return EXIT_OK;
+}
+
 async function verify(context: Context, word: string | undefined): Promise<number> {
   const session = SessionId.safeParse(word);
   if (!session.success) return fail(context, err("usage", "usage: bxctl sessions verify ID"));
@@ -133,14 +163,16 @@ async function verify(context: Context, word: string | undefined): Promise<numbe
 
 const LIST = "sessions list [-n COUNT] [--before ID]";
 const SHOW = "sessions show ID [--epoch N]";
+const EXPORT = "sessions export ID [--epoch N] --html FILE|-";
 
 export const SESSIONS: Command = {
-  usage: `${LIST} | ${SHOW} | sessions verify ID  [--json]`,
-  summary: "past conversations, one in full, and whether its log is whole",
+  usage: `${LIST} | ${SHOW} | sessions verify ID  [--json] | ${EXPORT}`,
+  summary: "past conversations, one in full or as a page, and whether its log is whole",
   run(context, args) {
     const [verb, ...rest] = args;
     if (verb === "list") return list(context, rest, LIST);
     if (verb === "show") return show(context, rest, SHOW);
+    if (verb === "export") return exportPage(context, rest, EXPORT);
     if (verb === "verify") return verify(context, rest[0]);
     return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
   },

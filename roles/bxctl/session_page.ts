@@ -1,0 +1,159 @@
+// A session as one page that needs nothing else: its turns, how each request found the cache, what
+// was decided about each tool call, and where its label rose. Pure.
+//
+// 1. All text of the session is escaped, and shown as the terminal would show it: no control or
+//    direction character stays whole.
+// 2. The page runs nothing and loads nothing, and says so to the browser.
+import { isoTime } from "../../shared/clock/clock.ts";
+import { assertNever } from "../../shared/results/result.ts";
+import { type CacheUse, cacheUses } from "../../shared/session_log/cache_use.ts";
+import type { SessionRecord } from "../../shared/session_log/records.ts";
+import { shownLines } from "./terminal.ts";
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+function html(text: string): string {
+  return shownLines(text).replace(/[&<>"']/g, (one) => ENTITIES[one] ?? "");
+}
+
+const STYLE = `
+:root{color-scheme:light dark;--ink:#1d2430;--paper:#fbfaf7;--soft:#e9e6de;--dim:#6b7280;
+--reuse:#4a8f7b;--read:#d08a3c;--bad:#b3423a}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e3dc;--paper:#191c21;--soft:#2a2f37;--dim:#98a0ab}}
+body{margin:0 auto;padding:2rem 1rem 4rem;max-width:52rem;background:var(--paper);color:var(--ink);
+font:16px/1.5 system-ui,sans-serif}
+h1{font-size:1.3rem;margin:0}h2{font-size:1rem;margin:2.2rem 0 .6rem}p{margin:.3rem 0}
+.dim{color:var(--dim);font-size:.85rem}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.2rem 0;font:inherit}
+.tool pre,details pre{font:13px/1.45 ui-monospace,monospace}
+article{margin:.7rem 0;padding:.6rem .9rem;border-radius:.5rem;background:var(--soft)}
+.owner{margin-left:3rem}.assistant{background:none;border-left:3px solid var(--reuse);border-radius:0}
+.tool{border-left:3px solid var(--dim)}.tool.no,.notice{border-left:3px solid var(--bad)}
+.label{background:none;border:1px dashed var(--bad);color:var(--bad);font-size:.9rem}
+svg{width:100%;height:auto;display:block}svg text{font:11px system-ui;fill:var(--dim)}
+.reuse{fill:var(--reuse)}.read{fill:var(--read)}.expected{stroke:var(--ink);stroke-width:2}
+i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 .8em}`;
+
+function labelText(label: { readonly class: string; readonly untrusted: boolean }): string {
+  return label.untrusted ? `${label.class}, untrusted` : label.class;
+}
+
+function article(kind: string, head: string, body: string): string {
+  return `<article class="${kind}"><div class="dim">${html(head)}</div>${body}</article>\n`;
+}
+
+const pre = (text: string) => text === "" ? "" : `<pre>${html(text)}</pre>`;
+
+function folded(summary: string, text: string): string {
+  if (text.length < 1_500) return pre(text);
+  return `<details><summary>${html(summary)}, ${text.length} characters</summary>${
+    pre(text)
+  }</details>`;
+}
+
+function shownRecord(one: SessionRecord): string {
+  const at = isoTime(one.time_unix_ms);
+  switch (one.kind) {
+    case "user":
+      return article("owner", `${at} owner`, pre(one.content));
+    case "assistant": {
+      const thought = one.reasoning_content === ""
+        ? ""
+        : `<details><summary class="dim">thought</summary>${pre(one.reasoning_content)}</details>`;
+      const calls = one.tool_calls.map((call) => pre(`calls ${call.name} ${call.arguments}`));
+      return article("assistant", `${at} assistant`, thought + pre(one.content) + calls.join(""));
+    }
+    case "tool_result": {
+      const audit = one.audit === null ? "not asked of brokerd" : `audit record ${one.audit.n}`;
+      const how = one.code === null ? one.outcome : `${one.outcome}: ${one.code}`;
+      const head = `${at} ${one.tool}: ${how}; ${labelText(one)}; ${audit}`;
+      const kind = one.outcome === "done" ? "tool" : "tool no";
+      return article(kind, head, folded("result", one.content));
+    }
+    case "label":
+      return article("label", `${at} from here on ${labelText(one)}`, pre(one.why));
+    case "notice":
+      return article("notice", `${at} notice ${one.code}`, pre(one.text));
+    case "cache_loss":
+      return `<p class="dim">${one.reused} of ${one.expected} tokens reused: ${
+        html(one.guess)
+      }</p>\n`;
+    case "open":
+    case "tool_summary":
+    case "turn_end":
+    case "epoch_end":
+      return "";
+    default:
+      return assertNever(one);
+  }
+}
+
+const WIDTH = 800;
+const HEIGHT = 160;
+
+/** One bar a request: reused below, read anew above, a line where the reuse was expected. */
+function chart(uses: readonly CacheUse[]): string {
+  if (uses.length === 0) return '<p class="dim">No request was measured.</p>';
+  const most = Math.max(
+    1,
+    ...uses.map((one) => Math.max(one.reused + one.read, one.expected ?? 0)),
+  );
+  const step = WIDTH / uses.length;
+  const wide = Math.min(28, step * 0.8).toFixed(1);
+  const y = (tokens: number) => (tokens / most * HEIGHT).toFixed(1);
+  const bars = uses.map((one, i) => {
+    const x = (i * step + step * 0.1).toFixed(1);
+    const rect = (kind: string, from: number, tokens: number) =>
+      `<rect class="${kind}" x="${x}" y="${
+        (HEIGHT + 10 - Number(y(from + tokens))).toFixed(1)
+      }" width="${wide}" height="${y(tokens)}"/>`;
+    const line = one.expected === null ? "" : (() => {
+      const at = (HEIGHT + 10 - Number(y(one.expected))).toFixed(1);
+      return `<line class="expected" x1="${x}" x2="${
+        (Number(x) + Number(wide)).toFixed(1)
+      }" y1="${at}" y2="${at}"/>`;
+    })();
+    const told = `request ${i + 1}: ${one.reused} reused, ${one.read} read anew, expected ${
+      one.expected ?? "nothing known"
+    } ${one.cause}`;
+    return `<g><title>${html(told)}</title>${rect("reuse", 0, one.reused)}${
+      rect("read", one.reused, one.read)
+    }${line}</g>`;
+  });
+  const size = `viewBox="0 0 ${WIDTH} ${HEIGHT + 14}"`;
+  return `<svg role="img" aria-label="tokens reused and read anew" ${size}>${bars.join("")}` +
+    `<text x="0" y="9">${most} tokens</text></svg>`;
+}
+
+/** The whole page. `records` are those of one epoch. */
+export function sessionPage(
+  session: string,
+  epoch: number,
+  records: readonly SessionRecord[],
+): string {
+  const uses = cacheUses(records);
+  const sum = (of: (one: CacheUse) => number) => uses.reduce((total, one) => total + of(one), 0);
+  const turns = records.filter((one) => one.kind === "user").length;
+  const raised = records.filter((one) => one.kind === "label" && one.untrusted).length;
+  const facts = `${turns} turns, ${records.length} records, epoch ${epoch}; ${
+    raised === 0 ? "no untrusted text entered" : "untrusted text entered: see the dashed lines"
+  }`;
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${html(session)}</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head><body>
+<h1>${html(session)}</h1><p class="dim">${html(facts)}</p>
+<h2>What the model server read</h2>${chart(uses)}
+<p class="dim"><i class="reuse" style="background:var(--reuse)"></i>reused ${sum((u) => u.reused)}
+<i style="background:var(--read)"></i>read anew ${sum((u) => u.read)} tokens; the line is what could
+have been reused</p>
+<h2>The conversation</h2>
+${records.map(shownRecord).join("")}</body></html>
+`;
+}
