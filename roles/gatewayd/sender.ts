@@ -1,8 +1,8 @@
 // Everything that is posted: row after row of the durable outbox, one at a time in each channel, each
 // waiting for its 201. When no row waits, the drafts of running turns show how far they are.
 //
-// 1. A row is posted exactly once. While the server remembers the pending id, the same one is sent
-//    again; later, and after a restart, the channel is searched for the row's key first.
+// 1. A row is posted exactly once. What may be there already is searched for by the row's key first;
+//    while the server surely remembers the pending id, the same one is sent again.
 // 2. An answer replaces its draft; when that cannot be, it becomes a post of its own.
 // 3. Every post says `unsafe_links`, so that servers and clients that know it fetch nothing.
 import type { Clock } from "../../shared/clock/clock.ts";
@@ -206,14 +206,12 @@ async function post(desk: Desk, row: Outbound, root: string): Promise<boolean> {
   const { store, clock, timers, tried, rest } = desk;
   const since = tried.get(row.id);
   let { pending } = row;
-  if (
-    row.state === "tried" &&
-    (since === undefined || clock.monotonicMs() - since >= timers.sameKeyMs)
-  ) {
+  if (row.state === "tried") {
+    // The server may have restarted since, so its memory of pending ids is never relied on alone.
     const found = await searchFor(desk, row);
     if (found.is !== "ok") return false;
     if (found.value !== null) return ended(desk, row, found.value);
-    pending = "";
+    if (since !== undefined && clock.monotonicMs() - since >= timers.sameKeyMs) pending = "";
   }
   const files = row.file === "" ? [] : await upload(desk, row);
   if (files === null) return false;

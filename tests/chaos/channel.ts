@@ -1,0 +1,29 @@
+// `deno task chaos --channel --messages N --seed S`: a long campaign against the channel. Prints its
+// seed first and what went wrong last; the same seed rolls the same troubles.
+import { parseArgs } from "node:util";
+import { campaign } from "./channel_campaign.ts";
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    args: Deno.args,
+    options: {
+      channel: { type: "boolean" },
+      messages: { type: "string", default: "1000" },
+      seed: { type: "string" },
+    },
+  });
+  const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+  console.log(`seed ${seed}`);
+  const outcome = await campaign({
+    messages: Number(values.messages),
+    seed,
+    patienceMs: 60_000,
+    say: console.log,
+  });
+  console.log(JSON.stringify({ ...outcome, problems: outcome.problems.length }));
+  for (const problem of outcome.problems) console.log(problem);
+  console.log(
+    outcome.problems.length === 0 ? "every message was answered once, in order" : "FAILED",
+  );
+  Deno.exit(outcome.problems.length === 0 ? 0 : 1);
+}
