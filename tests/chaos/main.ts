@@ -1,0 +1,36 @@
+// `deno task chaos --role loopd|memoryd [--kills N] [--seed S]`, `deno task chaos --channel [...]`: long
+// campaigns of kills and troubles. Each prints its seed; the same seed chooses the same moments.
+import { parseArgs } from "node:util";
+
+const { values } = parseArgs({
+  args: Deno.args,
+  strict: false,
+  options: {
+    role: { type: "string" },
+    channel: { type: "boolean" },
+    kills: { type: "string", default: "1000" },
+    seed: { type: "string" },
+  },
+});
+const kills = Number(values.kills);
+const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+
+if (values.channel === true) {
+  const program = new URL("./channel.ts", import.meta.url).pathname;
+  const child = new Deno.Command(Deno.execPath(), { args: ["run", "-A", program, ...Deno.args] });
+  Deno.exit((await child.spawn().status).code);
+}
+console.log(`seed ${seed}`);
+if (values.role === "memoryd") {
+  const { campaign } = await import("./memoryd_campaign.ts");
+  console.log(`${kills} kills, ${await campaign(kills, seed)} notes acknowledged, 0 lost`);
+} else if (values.role === "loopd") {
+  const { campaign } = await import("./loopd_campaign.ts");
+  const [whole, killed] = [await campaign(0, seed), await campaign(kills, seed)];
+  const isSame = JSON.stringify(whole.log) === JSON.stringify(killed.log);
+  console.log(`${killed.kills} kills, the log ${isSame ? "is" : "IS NOT"} that of a run without`);
+  Deno.exit(isSame ? 0 : 1);
+} else {
+  console.error("usage: deno task chaos --role loopd|memoryd [--kills N] [--seed S] | --channel");
+  Deno.exit(2);
+}
