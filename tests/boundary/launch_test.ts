@@ -298,6 +298,53 @@ Deno.test("launch/serve a secret kept in a variable is passed on, and no other",
   match(String(results.other), /^NotCapable: /);
 });
 
+Deno.test("launch/serve a secret kept in a variable is never an argument, and its company stays behind", async () => {
+  using house = scratchHouse();
+  const key = "BOXMAKER_SECRET_KEY";
+  config(house, "brokerd", `[secrets]\nkey = { env = "${key}" }\n`);
+  Deno.writeTextFileSync(
+    `${house.source}/roles/brokerd/main.ts`,
+    `await new Promise((resolve) => setTimeout(resolve, 60_000));\n`,
+  );
+  // A trace shows each command with its arguments.
+  const launcher = `${house.source}/launch/serve`;
+  const text = Deno.readTextFileSync(launcher);
+  Deno.writeTextFileSync(launcher, text.replace("\nrole=", "\nset -x\nrole="));
+  const value = `canary\nDENO_DIR=/tmp\n${key}=x`;
+  for (const shell of ["/bin/sh", "/bin/bash"]) {
+    const child = new Deno.Command(shell, {
+      args: ["-c", 'exec "$0" "$1" brokerd 2>"$2"', shell, launcher, `${house.folder}/trace`],
+      clearEnv: true,
+      env: {
+        PATH: "/usr/bin:/bin",
+        BOXMAKER_HOME: house.home,
+        BOXMAKER_DENO: Deno.execPath(),
+        BOXMAKER_SECRET_OTHER: "x",
+        OTEL_DENO: "a\nb=c",
+        [key]: value,
+      },
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+    }).spawn();
+    try {
+      await until(() => commandOf(child.pid).includes("/roles/brokerd/main.ts"));
+      const variables = Deno.readTextFileSync(`/proc/${child.pid}/environ`).split("\0");
+      ok(variables.includes(`${key}=${value}`));
+      deepStrictEqual(
+        variables.flatMap((one) => one === "" ? [] : one.slice(0, one.indexOf("="))).sort(),
+        [key, "BOXMAKER_HOME", "DENO_DIR", "DENO_NO_UPDATE_CHECK", "HOME", "NO_COLOR"].sort(),
+      );
+      const trace = Deno.readTextFileSync(`${house.folder}/trace`);
+      ok(trace.includes("exec /usr/bin/env"));
+      strictEqual(trace.includes("canary"), false);
+    } finally {
+      child.kill("SIGKILL");
+      await child.status;
+    }
+  }
+});
+
 function commandOf(pid: number): string {
   try {
     return Deno.readTextFileSync(`/proc/${pid}/cmdline`).replaceAll("\0", " ");
