@@ -7,14 +7,15 @@ import type { Clock } from "../../shared/clock/clock.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import { FILE_START, readChain, scanFile } from "../../shared/chain/chain_reader.ts";
-import type { Head } from "../../shared/chain/chain_record.ts";
+import type { Damage, Head } from "../../shared/chain/chain_record.ts";
 import { scanLog } from "../../shared/chain/chain_verify.ts";
 import type { Chain, Genesis } from "../../shared/chain/chain_writer.ts";
 import { openChain } from "../../shared/chain/chained_log.ts";
 import { readHead } from "../../shared/chain/head_file.ts";
-import type { Disk } from "../../shared/disk/disk.ts";
-import { attempt, mustEnd } from "../../shared/disk/durable.ts";
+import type { Disk, DiskFile } from "../../shared/disk/disk.ts";
+import { attempt, mustEnd, readBytes } from "../../shared/disk/durable.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import { decodeUtf8 } from "../../shared/wire/codec.ts";
 import { WIRE_VERSION } from "../../shared/wire/limits.ts";
 import {
   AUDIT_DOMAIN,
@@ -47,8 +48,8 @@ export interface Audit {
   head(): Head;
   /** Whether this log holds that record. */
   holds(witness: Head): boolean;
-  /** The last `count` lines as stored, oldest first. */
-  tail(count: number): Result<readonly string[]>;
+  /** The last `count` lines as stored up to record `end`, oldest first. */
+  tail(count: number, end?: number): Result<readonly string[]>;
   /** Every record of every file, oldest first, until one is damaged. */
   records(): Generator<AuditRecord>;
   verify(against: Head | null, onProgress: Progress): Promise<Result<Verified>>;
@@ -167,7 +168,7 @@ function auditOf(
         return scan.ok && scan.value.watched === witness.hash;
       });
     },
-    tail: (count) => tailOf(ports.disk, paths(), count),
+    tail: (count, end = Infinity) => tailOf(ports.disk, paths(), count, end),
     *records() {
       for (const path of paths()) {
         for (const item of readChain(ports.disk, path, AUDIT_DOMAIN)) {
@@ -191,12 +192,18 @@ function auditOf(
   };
 }
 
-function tailOf(disk: Disk, paths: readonly string[], count: number): Result<readonly string[]> {
+function tailOf(
+  disk: Disk,
+  paths: readonly string[],
+  count: number,
+  end: number,
+): Result<readonly string[]> {
   let lines: string[] = [];
   for (const path of paths.toReversed()) {
     const own: string[] = [];
     for (const item of readChain(disk, path, AUDIT_DOMAIN)) {
       if (!item.ok) return item;
+      if (item.value.n > end) break;
       own.push(item.value.line);
       if (own.length > count * 2) own.splice(0, count);
     }
@@ -232,14 +239,15 @@ async function verifyAll(
     if (!opened.ok) return opened;
     try {
       for (const item of scanFile(opened.value, AUDIT_DOMAIN, FILE_START, Infinity)) {
-        if (item.is === "torn") return end(`${name}: the last line was never finished`);
+        if (item.is === "torn") return end(`${name}: torn tail: the last line was never finished`);
         if (item.is === "damage") {
           const { atRecord, detail, name: what } = item.damage;
-          return end(`${name}, record ${atRecord}: ${detail} (${what})`);
+          const kind = kindOf(opened.value, item.damage, endBefore(disk, paths[i + 1], head));
+          return end(`${name}, record ${atRecord}: ${kind}: ${detail} (${what})`);
         }
         const { n, hash, value } = item.record;
         if (value !== null && !follows(value, last)) {
-          return end(`${name} does not follow ${last?.file ?? "nothing"}: a file is missing`);
+          return end(`${name}: missing file: it does not follow ${last?.file ?? "nothing"}`);
         }
         if (n === wanted.get(n)?.n && hash === wanted.get(n)?.hash) wanted.delete(n);
         last = { file: name, n, hash };
@@ -254,9 +262,38 @@ async function verifyAll(
   }
   onProgress(records, total, total);
   const [missing] = wanted.values();
-  return end(
-    missing === undefined ? "" : `The log does not hold the head ${missing.n}:${missing.hash}`,
-  );
+  if (missing === undefined) return end("");
+  const kind = missing.n > (last?.n ?? -1) ? "deletion at its end" : "fork";
+  return end(`${kind}: the log does not hold the head ${missing.n}:${missing.hash}`);
+}
+
+/**
+ * What was done to the record: taken out, put in, or changed. After a changed record the rest still
+ * leads to the hash that is known for the file's end; after a foreign one it does not.
+ */
+function kindOf(file: DiskFile, found: Damage, endHash: string | null): string {
+  if (found.name === "records_missing") return "deletion";
+  if (found.name === "records_repeated") return "splice";
+  if (found.name !== "chain_broken") return "edit";
+  file.seek(found.offset);
+  const start = decodeUtf8(readBytes(file, 100));
+  const own = /^\{"v":1,"n":[0-9]+,"prev":"([0-9a-f]{64})"/.exec(start.ok ? start.value : "")?.[1];
+  if (own === undefined) return "edit";
+  const from = { offset: found.offset, next: { n: found.atRecord, prev: own } };
+  let last: string | null = null;
+  for (const item of scanFile(file, AUDIT_DOMAIN, from, 0)) {
+    last = item.is === "record" ? item.record.hash : null;
+  }
+  return last === endHash ? "edit" : "splice";
+}
+
+/** The hash that the file before `path` must end in: what `path` follows, or the head. */
+function endBefore(disk: Disk, path: string | undefined, head: Head): string | null {
+  if (path === undefined) return head.hash;
+  const first = readChain(disk, path, AUDIT_DOMAIN).next();
+  const value = first.done !== true && first.value.ok ? first.value.value.value : null;
+  const hash: unknown = Reflect.get(Object(Reflect.get(Object(value), "previous")), "hash");
+  return typeof hash === "string" ? hash : null;
 }
 
 /** Whether a file's first record names the end of the file before it, or begins the log. */

@@ -76,8 +76,8 @@ function switchRoutes(house: House): Route[] {
 
 function auditRoutes({ audit }: House): Route[] {
   return [
-    on(AUDIT_TAIL, async ({ count }, io) => {
-      const lines = audit.tail(count);
+    on(AUDIT_TAIL, async ({ count, end }, io) => {
+      const lines = audit.tail(count, end);
       if (!lines.ok) return lines;
       await io.chunk(encodeUtf8(lines.value.map((line) => `${line}\n`).join("")));
       return ok({

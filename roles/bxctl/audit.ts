@@ -1,4 +1,4 @@
-// `audit tail` and `audit verify`: what was decided and done, and whether the record of it is whole.
+// `audit tail`, `audit show` and `audit verify`: what was decided and done, and whether the record of it is whole.
 import { err, type Result } from "../../shared/results/result.ts";
 import { parseCanonicalText } from "../../shared/wire/codec.ts";
 import { AUDIT_TAIL, AUDIT_VERIFY } from "../../shared/wire/broker_owner.ts";
@@ -15,7 +15,7 @@ import {
   print,
   wholeNumber,
 } from "./context.ts";
-import { progressLine, shown, tint } from "./terminal.ts";
+import { progressLine, shown, table, tint } from "./terminal.ts";
 
 const SOCKET = "owner-broker/admin";
 const HIDDEN = new Set(["v", "n", "prev", "time", "kind"]);
@@ -53,6 +53,25 @@ async function tail(context: Context, args: readonly string[], usage: string): P
     { head, records },
     () => lines.map((line) => renderLine(context, line)).join(""),
   );
+}
+
+/** One record, each field on a line of its own and in full. */
+async function show(context: Context, args: readonly string[], usage: string): Promise<number> {
+  const number = wholeNumber(args[0], -1, 0, 999_999_999);
+  if (!number.ok || args.length !== 1) return fail(context, err("usage", `usage: bxctl ${usage}`));
+  const end = number.value;
+  const got = await askText(context, SOCKET, AUDIT_TAIL, { count: 1, end });
+  if (!got.ok) return fail(context, got);
+  const parsed = parseCanonicalText(got.value.text.trimEnd());
+  const record: Record<string, unknown> = { ...Object(parsed.ok ? parsed.value : null) };
+  if (record.n !== end) return fail(context, err("not-found", `There is no record ${end}`));
+  return print(context, record, () =>
+    table(
+      Object.entries(record).map(([key, value]) => [
+        key,
+        typeof value === "string" ? value : JSON.stringify(value),
+      ]),
+    ));
 }
 
 function readHead(word: string | undefined): Result<AuditHead | null> {
@@ -95,11 +114,13 @@ async function verify(context: Context, args: readonly string[], usage: string):
 }
 
 export const AUDIT: Command = {
-  usage: "audit tail [-n COUNT] | audit verify [--against NUMBER:SHA256]  [--json]",
+  usage:
+    "audit tail [-n COUNT] | audit show NUMBER | audit verify [--against NUMBER:SHA256]  [--json]",
   summary: "the record of every decision and effect, and whether it is whole",
   run(context, args) {
     const [verb, ...rest] = args;
     if (verb === "tail") return tail(context, rest, this.usage);
+    if (verb === "show") return show(context, rest, this.usage);
     if (verb === "verify") return verify(context, rest, this.usage);
     return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
   },

@@ -76,13 +76,16 @@ Deno.test("recall, grants and audit escape hostile text before it touches the te
           }],
         },
       })),
-    on(AUDIT_TAIL, async (_body, io) => {
+    on(AUDIT_TAIL, async ({ count }, io) => {
       const record = { v: 1, n: 0, prev: hash, time: "t", kind: "decision", why: EVIL };
-      await io.chunk(encodeUtf8(`${JSON.stringify(record)}\nnot json ${EVIL}\n`));
+      const more = count === 1 ? "" : `not json ${EVIL}\n`;
+      await io.chunk(encodeUtf8(`${JSON.stringify(record)}\n${more}`));
       return ok({ kind: "audit_tail_end", body: { head: { n: 0, hash }, lines: 2 } });
     }),
   ]);
-  for (const words of [["recall", "x"], ["grants", "list"], ["audit", "tail"]]) {
+  for (
+    const words of [["recall", "x"], ["grants", "list"], ["audit", "tail"], ["audit", "show", "0"]]
+  ) {
     const ran = await rig.run(words);
     isTrue(isHarmless(ran.out) && isHarmless(ran.err), words.join(" "));
     match(ran.out, /u\{1b\}/);
@@ -128,6 +131,8 @@ Deno.test("a wrong word, option or number is a usage error with status 2", async
     ["approve"],
     ["audit"],
     ["audit", "tail", "-n", "0"],
+    ["audit", "show"],
+    ["audit", "show", "-1"],
     ["audit", "verify", "--against", "1:zz"],
     ["grants", "explain", "../x"],
     ["sessions", "show", "../../etc"],

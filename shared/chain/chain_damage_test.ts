@@ -48,7 +48,7 @@ function refusedEverywhere(log: Uint8Array, what: string): void {
 const logOf = (lines: readonly string[]) =>
   new TextEncoder().encode(lines.map((line) => line + "\n").join(""));
 
-Deno.test("verifyChain() detects every bit flip of a log with a head", () => {
+Deno.test("verifyChain() detects every single-bit flip of a 40-record log with a head", () => {
   assert(passes(WHOLE, "parsed") && passes(WHOLE, "sealed") && opens(WHOLE, "full"));
   const isFull = Deno.env.get("BOXMAKER_TEST_FULL") === "1";
   let flips = 0;

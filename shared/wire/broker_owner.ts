@@ -77,9 +77,12 @@ export const STOP = exchange({
 });
 export const RESUME = exchange({ request: message("resume", empty), replies: [StopState] });
 
-/** The last `count` audit lines precede the reply, oldest first, as stored. */
+/** The last `count` audit lines up to record `end` precede the reply, oldest first, as stored. */
 export const AUDIT_TAIL = exchange({
-  request: message("audit_tail", z.strictObject({ count: z.int().min(1).max(10_000) })),
+  request: message(
+    "audit_tail",
+    z.strictObject({ count: z.int().min(1).max(10_000), end: z.int().min(0).optional() }),
+  ),
   replies: [message("audit_tail_end", z.strictObject({ head: AuditHead, lines: z.int().min(0) }))],
   downloadMaxBytes: MAX_OUTPUT_BYTES,
 });
