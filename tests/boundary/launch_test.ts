@@ -207,6 +207,32 @@ Deno.test("launch/serve arguments of the owner pass unchanged", async () => {
   ok(printed.out.endsWith(`/roles/bxctl/main.ts\n${odd.join("\n")}\n`), printed.out);
 });
 
+Deno.test("launch/serve words of a message or query write no file, and an export empties none", async () => {
+  using house = scratchHouse();
+  Deno.writeTextFileSync(
+    `${house.source}/roles/bxctl/main.ts`,
+    `console.log(Deno.args.length);\n`,
+  );
+  const file = `${house.folder}/thesis`;
+  Deno.writeTextFileSync(file, "three years");
+  const words = [
+    ["chat", "-m", `--html=${file}`],
+    ["recall", "--html", file],
+    ["chat", "-m", "sessions export", "--html", file],
+    ["sessions", "export", "x", "--html", file],
+    ["sessions", "export", "x", `--html=${file}`],
+  ];
+  for (const args of words) {
+    const ran = await serve(house, ["bxctl", ...args]);
+    strictEqual(Deno.readTextFileSync(file), "three years", args.join(" "));
+    strictEqual(ran.code, args[0] === "sessions" ? 2 : 0, ran.err);
+  }
+  const page = `${house.folder}/page`;
+  strictEqual((await serve(house, ["bxctl", "sessions", "export", "x", "--html", page])).out, "");
+  strictEqual(Deno.readTextFileSync(page), "5\n");
+  strictEqual((Deno.statSync(page).mode ?? 0) & 0o777, 0o600);
+});
+
 Deno.test("launch/serve --print needs no home and no configuration", async () => {
   using house = scratchHouse();
   const printed = await serve({ ...house, home: "/no/such/home" }, ["memoryd", "--print"]);
