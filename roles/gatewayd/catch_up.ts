@@ -57,7 +57,7 @@ async function readChannel(options: CatchUpOptions, channel: string): Promise<bo
     const query = `page=${page}&per_page=${PER_PAGE}&skipFetchThreads=true`;
     const path = `/channels/${channel}/posts?${query}`;
     const list = await options.rest.ask({ method: "GET", path }, PostList);
-    if (list.is === "refused") return true;
+    if (list.is === "refused") return list.status !== 401;
     if (list.is !== "ok") return false;
     const posts = list.value.order.flatMap((id) => {
       const post = Post.safeParse(list.value.posts[id]);
@@ -68,9 +68,16 @@ async function readChannel(options: CatchUpOptions, channel: string): Promise<bo
     if (list.value.order.length < PER_PAGE || oldest < from) break;
   }
   const posts = [...found.values()];
+  const oldest = Math.min(...posts.map((post) => post.create_at));
+  const isAll = posts.length < PER_PAGE * MAX_PAGES || oldest < from;
   const newest = posts.reduce((at, post) => Math.max(at, post.create_at), 0);
   store.step(() => {
     if (cursor !== undefined) take(options, posts.filter((post) => post.create_at >= from));
+    if (cursor !== undefined && !isAll) {
+      const text =
+        "More was written while I was away than I read back; older messages are not answered.";
+      store.put({ key: `m${newest}`, channel, root: "", text });
+    }
     store.setCursor(channel, newest);
   });
   return true;

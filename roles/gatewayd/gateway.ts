@@ -174,6 +174,7 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
     while (!signal.aborted) {
       await clock.sleep(timers.catchUpMs, signal);
       store.prune();
+      questions.sweep(clock.nowUnixMs());
       events.missed();
     }
   };
@@ -216,7 +217,7 @@ function together(then: () => void): () => void {
 
 /** Events wait while what was missed before them is being read. */
 function heldEvents(inner: Inner, reading: CatchUpOptions) {
-  const { clock, timers, signal, met, rest, log } = inner;
+  const { clock, timers, signal, met, rest, log, health } = inner;
   let held: (readonly [string, Readonly<Record<string, unknown>>])[] | null = null;
   let isMissing = false;
   let round: Promise<void> = Promise.resolve();
@@ -227,7 +228,11 @@ function heldEvents(inner: Inner, reading: CatchUpOptions) {
         met.needsLimit = false;
         met.limit = await postLimit(rest);
       }
-      if (await catchUp(reading)) continue;
+      if (await catchUp(reading)) {
+        health.clear("channel-unreachable");
+        continue;
+      }
+      health.set("channel-unreachable", "A catch-up could not be read to its end");
       isMissing = true;
       await clock.sleep(pauseMs(timers, n, 1), signal);
     }

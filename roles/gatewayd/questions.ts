@@ -13,6 +13,7 @@ import type { Asked, Store } from "./store.ts";
 
 const YES = "white_check_mark";
 const NO = "no_entry";
+const LATE_MS = 60_000;
 /** Room for a post's heading. */
 const HEADING_POINTS = 40;
 
@@ -80,6 +81,12 @@ export function makeQuestions(options: QuestionsOptions) {
         store.put({ key: `c${approval}`, channel: asked.channel, root: asked.root, text });
       });
       sender.wakeAll();
+    },
+    /** Ends in words the questions that are past their time and that brokerd never spoke of again. */
+    sweep(nowUnixMs: number): void {
+      for (const one of store.openAsked()) {
+        if (one.expires_unix_ms + LATE_MS < nowUnixMs) questions.closed(one.approval, "over");
+      }
     },
     /** The session that a thread belongs to, and the question it was made for, if it was. */
     threadOf(

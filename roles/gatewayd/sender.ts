@@ -245,6 +245,7 @@ function refused(
   answer: { readonly id: string; readonly detail: string },
 ): boolean {
   if (root !== "" && BAD_ROOT.includes(answer.id)) {
+    desk.tried.delete(row.id);
     desk.store.redirect(row.id, "");
     return true;
   }

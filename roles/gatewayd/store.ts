@@ -141,8 +141,11 @@ export function openStore(path: string, nowUnixMs: () => number) {
           `DELETE FROM inbox WHERE state = 'done' AND at < (
              SELECT min(at) FROM cursors) - ${DAY_MS}`,
         ).run();
-        q("DELETE FROM outbox WHERE state IN ('done', 'failed') AND put_unix_ms < ?").run(old);
-        q("DELETE FROM approvals WHERE is_open = 0 AND expires_unix_ms < ?").run(old);
+        q(
+          `DELETE FROM outbox WHERE state IN ('done', 'failed') AND put_unix_ms < ?
+             AND key <> 'notices'`,
+        ).run(old);
+        q("DELETE FROM approvals WHERE expires_unix_ms < ?").run(old);
       });
     },
   };
@@ -242,6 +245,7 @@ function placesOf(q: Query) {
       Thread.optional().parse(q("SELECT * FROM threads WHERE session = ?").get(session)),
     bindThread: (session: string, channel: string, root: string) =>
       void q("INSERT OR IGNORE INTO threads VALUES (?, ?, ?)").run(session, channel, root),
+    /** Questions that nobody said to be over. */
     openAsked: () => asked.parse(q("SELECT * FROM approvals WHERE is_open = 1").all()),
     asked: (approval: string) =>
       Asked.optional().parse(q("SELECT * FROM approvals WHERE approval = ?").get(approval)),
