@@ -11,11 +11,21 @@ const json = words.indexOf("--json");
 const wantsJson = json >= 0 && (end < 0 || json < end);
 if (wantsJson) words.splice(json, 1);
 
-const status = await runCommand({
+async function run(): Promise<number> {
+  try {
+    return await runCommand(context, words);
+  } catch (thrown) {
+    // The reader of a pipe has seen enough: an end without a word, with the status of that signal.
+    if (thrown instanceof Deno.errors.BrokenPipe) return 141;
+    throw thrown;
+  }
+}
+
+const context = {
   terminal: denoTerminal(),
   home: Deno.env.get("BOXMAKER_HOME") ?? "/var/lib/boxmaker",
   clock: systemClock,
   random: systemRandom,
   wantsJson,
-}, words);
-Deno.exit(status);
+};
+Deno.exit(await run());

@@ -4,7 +4,8 @@ import { ApprovalId, CallId, SessionId, Sha256, ToolName } from "../ids/ids.ts";
 
 export const ShortText = z.string().max(1_000);
 export const LongText = z.string().max(16_000);
-export const UnixMs = z.int().min(0);
+/** The last moment is the last that a Date can show. */
+export const UnixMs = z.int().min(0).max(8_640_000_000_000_000);
 export const Seq = z.int().min(0);
 
 /** Where an audit log stood: the number of its last record and that record's hash. */

@@ -146,3 +146,22 @@ Deno.test("runRole() a log that cannot be written harms nobody: the disk full, t
     Deno.removeSync(home, { recursive: true });
   }
 });
+
+Deno.test("bxctl ends without a word when its reader has gone", async () => {
+  const home = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "bx" }));
+  try {
+    const child = new Deno.Command("/bin/sh", {
+      args: [`${SOURCE}/launch/serve`, "bxctl", "help"],
+      clearEnv: true,
+      env: { PATH: "/usr/bin:/bin", BOXMAKER_HOME: home, BOXMAKER_DENO: Deno.execPath() },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    await child.stdout.cancel();
+    strictEqual(await new Response(child.stderr).text(), "");
+    strictEqual((await child.status).code, 141);
+  } finally {
+    Deno.removeSync(home, { recursive: true });
+  }
+});
