@@ -64,10 +64,20 @@ function runEntries(home: string): string | undefined {
     if (!pairs.includes(entry.name)) return `${path} does not belong among the sockets; remove it`;
     for (const inner of Deno.readDirSync(path)) {
       const inside = `${path}/${inner.name}`;
-      if (!sockets.has(inside) || Deno.lstatSync(inside).isSocket !== true) {
+      if (!sockets.has(inside) || !isSocketOrGone(inside)) {
         return `${inside} does not belong among the sockets; remove it`;
       }
     }
   }
   return undefined;
+}
+
+/** Another role may take its socket away while we look. */
+function isSocketOrGone(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isSocket === true;
+  } catch (thrown) {
+    if (thrown instanceof Deno.errors.NotFound) return true;
+    throw thrown;
+  }
 }
