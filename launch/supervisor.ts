@@ -2,6 +2,7 @@
 // real flags, restarts what dies with a growing pause, keeps each role's log, stops all on request.
 // It holds no permission check of its own; it is no part of a deployment, where units take its place.
 import { type Role, ROLES, servedBy, socketPath } from "../shared/wire/sockets.ts";
+import { escapeForDisplay } from "../shared/text/escape.ts";
 import { messageOf } from "../shared/results/result.ts";
 
 export const DAEMONS: readonly Role[] = ROLES.filter((role) => role !== "bxctl");
@@ -124,7 +125,7 @@ function rotate(log: string): void {
 function lastLine(home: string, name: string): string {
   try {
     const lines = Deno.readTextFileSync(logFile(home, name)).trimEnd().split("\n");
-    return lines.at(-1) ?? "";
+    return escapeForDisplay(lines.at(-1) ?? "", "line");
   } catch (thrown) {
     return messageOf(thrown);
   }
