@@ -203,19 +203,25 @@ checkout_files() {
   fi
 }
 
+# The checkout as an archive whose bytes follow from names, contents, modes and where links lead.
+pack_checkout() {
+  checkout_files | sort -z |
+    tar -C "$here" --null --no-recursion --mtime=@0 --owner=0 --group=0 --numeric-owner -T - -cf -
+}
+
 # Copies the checkout to a folder of the user's, named by where it is and what it holds: what runs
 # from an earlier copy is never disturbed, and an unchanged checkout is not copied again.
 copy_checkout() {
   copies=$user_home/checkout
   place=$(printf '%s' "$here" | sha256sum | cut -c1-8)
-  holds=$({ checkout_files | sort -z | (cd "$here" && xargs -0 sha256sum) && echo "$deno"; } | sha256sum | cut -c1-8)
+  holds=$({ pack_checkout && echo "$deno"; } | sha256sum | cut -c1-8)
   copy=$copies/$place-$holds
   if [ ! -d "$copy" ]; then
     say "copying $here to $copy, where $USER_NAME can read it"
     new=$copies/.new-$place-$holds
     rm -rf "$new"
     mkdir -p "$new"
-    checkout_files | tar -C "$here" --null --no-recursion -T - -cf - | tar -C "$new" --no-same-owner -xf -
+    pack_checkout | tar -C "$new" --no-same-owner -xf -
     printf '%s\n' "$deno" >"$new/.deno-path"
     install_modules "$new"
     chown -R "$USER_NAME:" "$new"
@@ -230,7 +236,7 @@ copy_checkout() {
 # Removes earlier copies of this checkout, but for the newest three and those that a process uses.
 remove_old_copies() {
   for old in $(ls -1dt "$copies/$place-"* | tail -n +4); do
-    grep -Fqs "$old" /proc/[0-9]*/cmdline || rm -rf "$old"
+    grep -Fqs "$old" /proc/[0-9]*/cmdline || readlink /proc/[0-9]*/cwd | grep -Fq "$old" || rm -rf "$old"
   done
 }
 
