@@ -94,33 +94,22 @@ async function answer(
   }
   const { outcome, approval } = reply.value.body;
   if ((outcome !== "approved" && outcome !== "denied") || approval === null) {
-    return outcomeText(outcome);
+    return OUTCOMES[outcome];
   }
   // brokerd says so too; whichever comes first is posted.
   questions.closed(approval, outcome);
   return "";
 }
 
-function outcomeText(outcome: AnswerOutcome): string {
-  switch (outcome) {
-    case "approved":
-      return "Approved.";
-    case "denied":
-      return "Denied.";
-    case "unknown":
-      return "There is no question with this code.";
-    case "expired":
-      return "The question has expired; nothing was run.";
-    case "already_answered":
-      return "The question was answered before.";
-    case "wrong_thread":
-      return "The question belongs to another thread. Answer it there.";
-    case "local_only":
-      return "This question is answered with bxctl only.";
-    default:
-      return assertNever(outcome);
-  }
-}
+const OUTCOMES: Readonly<Record<AnswerOutcome, string>> = {
+  approved: "Approved.",
+  denied: "Denied.",
+  unknown: "There is no question with this code.",
+  expired: "The question has expired; nothing was run.",
+  already_answered: "The question was answered before.",
+  wrong_thread: "The question belongs to another thread. Answer it there.",
+  local_only: "This question is answered with bxctl only.",
+};
 
 async function stop(options: OrdersOptions): Promise<string> {
   const reply = await again(options, () => options.peers.stop("the owner wrote !stop"));

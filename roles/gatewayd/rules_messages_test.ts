@@ -143,6 +143,12 @@ Deno.test("rule 17: the typed text counts, and a file without a word is a messag
   );
   await house.until("look", () => house.loop.taken[2]?.text === "look");
   strictEqual(house.loop.taken[2]?.label, null);
+  await house.until("both", () => countOf(house, "Answer to: look") === 1);
+  strictEqual(countOf(house, /a\.png was not read/), 1);
+  const only = [file("b.png", "\u0000", "image/png")];
+  double.postAs(owner.id, { channel_id: dm, message: "", file_ids: only });
+  await house.until("declined", () => countOf(house, /^b\.png was not read/) === 1);
+  strictEqual(house.loop.taken.length, 3);
 });
 
 Deno.test("rule 18: a waiting message can be edited and deleted, a running one only told of", async () => {

@@ -16,6 +16,8 @@ import { pauseMs, type Timers } from "./timers.ts";
 
 const PER_PAGE = 100;
 const MAX_PAGES = 20;
+/** A channel with nothing to do looks again anyway. */
+const IDLE_MS = 600_000;
 const BAD_ROOT = [
   "api.post.create_post.root_id.app_error",
   "api.post.create_post.channel_root_id.app_error",
@@ -120,17 +122,10 @@ async function work(desk: Desk, channel: string, worker: Worker): Promise<void> 
       const chance = (desk.random.bytes(1)[0] ?? 0) / 255;
       if (!isDone) await clock.sleep(pauseMs(timers, failures - 1, chance), signal);
     } else {
-      const ms = await showProgress(desk, channel, worker);
-      if (ms === null) await new Promise((resolve) => onWoken(woken.signal, () => resolve(null)));
-      else await clock.sleep(ms, woken.signal);
+      await clock.sleep(await showProgress(desk, channel, worker), woken.signal);
     }
     signal.removeEventListener("abort", onAbort);
   }
-}
-
-function onWoken(signal: AbortSignal, then: () => void): void {
-  if (signal.aborted) then();
-  else signal.addEventListener("abort", then, { once: true });
 }
 
 /** Sends one row; false when it has to be tried again. */
@@ -162,16 +157,11 @@ function ended(desk: Desk, row: Outbound, postId: string | null): true {
 
 async function react(desk: Desk, row: Outbound): Promise<boolean> {
   const { self, rest } = desk;
+  const json = { user_id: self, post_id: row.root, emoji_name: row.text };
+  const path = `/users/${self}/posts/${row.root}/reactions/${row.text}`;
   const answer = row.is_what === "react"
-    ? await rest.ask({
-      method: "POST",
-      path: "/reactions",
-      json: { user_id: self, post_id: row.root, emoji_name: row.text },
-    }, Anything)
-    : await rest.ask({
-      method: "DELETE",
-      path: `/users/${self}/posts/${row.root}/reactions/${row.text}`,
-    }, Anything);
+    ? await rest.ask({ method: "POST", path: "/reactions", json }, Anything)
+    : await rest.ask({ method: "DELETE", path }, Anything);
   if (answer.is === "unknown" || isRefusedToken(answer)) return false;
   // A reaction is a courtesy; one that cannot be is no news.
   return ended(desk, row, answer.is === "ok" ? row.root : null);
@@ -300,11 +290,11 @@ function uuid(random: Random): string {
     .join("-");
 }
 
-/** Brings one draft of the channel up to date. Returns when to look again, null for when woken. */
-async function showProgress(desk: Desk, channel: string, worker: Worker): Promise<number | null> {
+/** Brings one draft of the channel up to date. Returns in how many milliseconds to look again. */
+async function showProgress(desk: Desk, channel: string, worker: Worker): Promise<number> {
   const { clock, timers, store, rest } = desk;
   const here = [...desk.live.values()].filter((one) => one.channel === channel);
-  if (here.length === 0) return null;
+  if (here.length === 0) return IDLE_MS;
   const now = clock.monotonicMs();
   if (now - worker.typedMs >= timers.typingMs) {
     worker.typedMs = now;

@@ -41,32 +41,38 @@ export type Turns = ReturnType<typeof makeTurns>;
 
 export function makeTurns(options: TurnsOptions) {
   const { store, sender, peers, clock, timers, signal } = options;
-  const state: State = {
+  const pump = (): void => {
+    if (signal.aborted) return;
+    const seen = new Set<string>();
+    for (const row of store.turns(null)) {
+      if (seen.has(row.session)) markWaiting(desk, row);
+      else if (!desk.submitting.has(row.post)) desk.submitting.set(row.post, run(desk, row));
+      seen.add(row.session);
+    }
+    sender.wakeAll();
+  };
+  const desk: Desk = {
+    ...options,
+    pump,
     submitting: new Map(),
     marked: new Set(),
     cancelling: new Set(),
-    items: Promise.resolve(),
   };
-  const turns = {
+  let items = Promise.resolve();
+  const onEvent = ({ kind, body }: LoopEvent): void => {
+    if (kind === "turn_state") sender.say(body.session, stateText(body));
+    // One after another, as they were written.
+    else if (kind === "outbox_item") items = items.then(() => takeItem(desk, body));
+  };
+  return {
     /** Looks for messages that can go to loopd now. */
-    pump(): void {
-      if (signal.aborted) return;
-      const seen = new Set<string>();
-      for (const row of store.turns(null)) {
-        if (seen.has(row.session)) markWaiting(options, state, row);
-        else if (!state.submitting.has(row.post)) {
-          state.submitting.set(row.post, run(options, turns, state, row));
-        }
-        seen.add(row.session);
-      }
-      sender.wakeAll();
-    },
+    pump,
     /** Ends what a thread is doing; false when it does nothing. */
     cancel(session: string): boolean {
       const [row] = store.turns(session);
       if (row === undefined) return false;
       store.wishCancel(row.post);
-      if (row.state === "sent") cancelling(options, state, row);
+      if (row.state === "sent") cancelling(desk, row);
       return true;
     },
     /** A post of an item is there, or never will be. */
@@ -76,30 +82,28 @@ export function makeTurns(options: TurnsOptions) {
     /** Follows loopd until the signal aborts. */
     async follow(): Promise<void> {
       while (!signal.aborted) {
-        await peers.watch((event) => onEvent(options, turns, state, event), signal);
+        await peers.watch(onEvent, signal);
         await clock.sleep(timers.retryPeerMs, signal);
       }
-      await Promise.all([state.items, ...state.submitting.values()]);
+      await Promise.all([items, ...desk.submitting.values()]);
     },
   };
-  return turns;
 }
 
-type State = {
+type Desk = TurnsOptions & {
+  readonly pump: () => void;
   /** Messages that this process has submitted or is submitting, by post id. */
   readonly submitting: Map<string, Promise<void>>;
   /** Messages that wait behind another and are known to say so. */
   readonly marked: Set<string>;
   readonly cancelling: Set<string>;
-  /** Items are handled one after another. */
-  items: Promise<void>;
 };
 
 function draftOf(row: Pick<Inbound, "post" | "channel" | "root">) {
   return { channel: row.channel, root: row.root, draft: `d${row.post}` };
 }
 
-function markWaiting({ store }: TurnsOptions, { marked }: State, row: Inbound): void {
+function markWaiting({ store, marked }: Desk, row: Inbound): void {
   if (marked.has(row.post)) return;
   marked.add(row.post);
   const mark = { key: `r${row.post}`, is_what: "react" as const, text: WAITING_EMOJI };
@@ -107,45 +111,37 @@ function markWaiting({ store }: TurnsOptions, { marked }: State, row: Inbound): 
 }
 
 /** Gives one message to loopd, for as long as that takes. */
-async function run(
-  options: TurnsOptions,
-  turns: Pick<Turns, "pump">,
-  state: State,
-  first: Inbound,
-): Promise<void> {
-  const { store, sender, peers, attachments, clock, timers, signal } = options;
-  state.marked.delete(first.post);
-  const begun = { ...draftOf(first), key: `d${first.post}`, text: "Taking it up" };
+async function run(desk: Desk, first: Inbound): Promise<void> {
+  const { store, sender, peers, attachments, clock, timers, signal } = desk;
+  const { post: messageId, session, channel, root } = first;
+  const text = "Taking it up";
+  desk.marked.delete(messageId);
   store.step(() => {
-    store.setInbox(first.post, "sent");
-    store.put({ key: begun.key, channel: begun.channel, root: begun.root, text: begun.text });
+    store.setInbox(messageId, "sent");
+    store.put({ key: `d${messageId}`, channel, root, text });
     unmark(store, first);
   });
-  sender.progress(first.session, draftOf(first), begun.text);
+  sender.progress(session, draftOf(first), text);
   for (let n = 0; !signal.aborted; n++) {
-    const row = store.inboxRow(first.post);
+    const row = store.inboxRow(messageId);
     if (row === undefined || row.state === "done") return;
+    if (commandOf(row.text) !== null) {
+      return finish(desk, row, "An edited message is no order. Write it anew.");
+    }
     const read = await attachments.read(row);
-    if (read.is === "again") {
-      sender.say(row.session, "Waiting for the attached files");
-    } else {
+    if (read.is === "again") sender.say(session, "Waiting for the attached files");
+    else {
       const notes = read.declined.join("\n");
-      if (notes !== "") store.put({ ...draftOf(row), key: `f${row.post}`, text: notes });
-      if (read.text.trim() === "") return finish(options, turns, state, row, notes);
-      if (commandOf(row.text) !== null) {
-        return finish(options, turns, state, row, "An edited message is no order. Write it anew.");
-      }
-      if (row.cancel === 1 && n === 0) {
-        return finish(options, turns, state, row, "Cancelled before it began.");
-      }
-      const { session, post: messageId } = row;
+      if (read.text.trim() === "") return finish(desk, row, notes);
+      if (notes !== "") store.put({ key: `f${messageId}`, channel, root, text: notes });
       const reply = await peers.submit({ session, messageId, text: read.text, label: read.label });
       if (reply.ok) {
-        if (row.cancel === 1) cancelling(options, state, row);
+        // The wish may have come while nobody could be told of it.
+        if (store.inboxRow(messageId)?.cancel === 1) cancelling(desk, row);
         return;
       }
-      if (FINAL.includes(reply.code)) return finish(options, turns, state, row, refusalText(reply));
-      sender.say(row.session, `Waiting: ${ERRORS[reply.code].what}`);
+      if (FINAL.includes(reply.code)) return finish(desk, row, refusalText(reply));
+      sender.say(session, `Waiting: ${ERRORS[reply.code].what}`);
     }
     await clock.sleep(timers.retryPeerMs * Math.min(2 ** n, 30), signal);
   }
@@ -163,45 +159,30 @@ function refusalText(failure: Err): string {
 }
 
 /** Ends a message that never was loopd's. */
-function finish(
-  options: TurnsOptions,
-  turns: Pick<Turns, "pump">,
-  state: State,
-  row: Inbound,
-  text: string,
-): void {
-  const { store, sender } = options;
-  store.step(() => {
-    store.setInbox(row.post, "done");
-    putText(options, { ...draftOf(row), key: `a${row.post}`, item: -1 }, text);
+function finish(desk: Desk, row: Inbound, text: string): void {
+  desk.store.step(() => {
+    desk.store.setInbox(row.post, "done");
+    putText(desk, { ...draftOf(row), key: `a${row.post}`, item: -1 }, text);
   });
-  sender.endProgress(row.session);
-  state.submitting.delete(row.post);
-  turns.pump();
+  ended(desk, row);
+}
+
+function ended(desk: Desk, row: Inbound): void {
+  desk.sender.endProgress(row.session);
+  desk.submitting.delete(row.post);
+  desk.pump();
 }
 
 /** Asks loopd to end the turn until the message has ended; survives restarts of either. */
-async function cancelling(options: TurnsOptions, state: State, row: Inbound): Promise<void> {
-  const { store, peers, clock, timers, signal } = options;
-  if (state.cancelling.has(row.post)) return;
-  state.cancelling.add(row.post);
+async function cancelling(desk: Desk, row: Inbound): Promise<void> {
+  const { store, peers, clock, timers, signal } = desk;
+  if (desk.cancelling.has(row.post)) return;
+  desk.cancelling.add(row.post);
   while (!signal.aborted && store.inboxRow(row.post)?.state === "sent") {
     await peers.cancel(row.session);
     await clock.sleep(timers.retryPeerMs, signal);
   }
-  state.cancelling.delete(row.post);
-}
-
-function onEvent(
-  options: TurnsOptions,
-  turns: Pick<Turns, "pump">,
-  state: State,
-  event: LoopEvent,
-): void {
-  if (event.kind === "turn_state") options.sender.say(event.body.session, stateText(event.body));
-  else if (event.kind === "outbox_item") {
-    state.items = state.items.then(() => takeItem(options, turns, state, event.body));
-  }
+  desk.cancelling.delete(row.post);
 }
 
 function stateText({ state, place, percent, tool }: Said<typeof TurnState>["body"]): string {
@@ -219,39 +200,35 @@ function stateText({ state, place, percent, tool }: Said<typeof TurnState>["body
   }
 }
 
-async function takeItem(
-  options: TurnsOptions,
-  turns: Pick<Turns, "pump">,
-  state: State,
-  item: Said<typeof OutboxItem>["body"],
-): Promise<void> {
-  const { store, sender, peers, signal } = options;
+async function takeItem(desk: Desk, item: Said<typeof OutboxItem>["body"]): Promise<void> {
+  const { store, peers, clock, timers, signal } = desk;
   const key = `o${item.n}-${item.created_unix_ms}`;
-  if (signal.aborted) return;
   if (store.outboxRow(`${key}-0`) !== undefined) {
-    if (!store.isItemOpen(item.n)) await peers.ack(item.n);
+    if (!signal.aborted && !store.isItemOpen(item.n)) await peers.ack(item.n);
     return;
   }
-  const text = await peers.fetch(item.n);
-  // It stays in loopd's outbox and is told of again when the watch begins anew.
-  if (!text.ok) return;
+  let text = await peers.fetch(item.n);
+  for (; !text.ok && text.code !== "not-found"; text = await peers.fetch(item.n)) {
+    await clock.sleep(timers.retryPeerMs, signal);
+    if (signal.aborted) return;
+  }
+  if (!text.ok || signal.aborted) return;
+  const { value } = text;
   const row = item.message_id === null ? undefined : store.inboxRow(item.message_id);
   store.step(() => {
     if (row !== undefined) store.setInbox(row.post, "done");
-    putText(options, { ...placeOf(options, item, row), key, item: item.n }, text.value);
+    putText(desk, { ...placeOf(desk, item, row), key, item: item.n }, value);
   });
-  sender.endProgress(item.session);
-  if (row !== undefined) state.submitting.delete(row.post);
-  turns.pump();
+  if (row === undefined) desk.pump();
+  else ended(desk, row);
 }
 
 /** Where an item belongs: its message's thread, its session's, or one that is made for the session. */
 function placeOf(
-  options: TurnsOptions,
+  { store, direct }: Desk,
   item: Said<typeof OutboxItem>["body"],
   row: Inbound | undefined,
 ) {
-  const { store, direct } = options;
   if (row !== undefined && row.state !== "done") return draftOf(row);
   const known = store.thread(item.session);
   if (known !== undefined) return { channel: known.channel, root: known.root, draft: "" };
@@ -265,10 +242,10 @@ function placeOf(
 
 type Where = Pick<Outbound, "key" | "channel" | "root" | "draft" | "item">;
 
-function putText(options: TurnsOptions, where: Where, text: string): void {
-  const posts = postsOf(safeBlocks(text), options.limit());
+function putText({ store, limit }: Desk, where: Where, text: string): void {
+  const posts = postsOf(safeBlocks(text), limit());
   const put = (i: number, part: string, file = "") =>
-    options.store.put({
+    store.put({
       ...where,
       key: `${where.key}-${i}`,
       draft: i === 0 ? where.draft : "",
