@@ -39,6 +39,8 @@ export function cacheLoss(
     ? "a foreign cache entry: more was reused than this session ever sent"
     : facts.hasOtherUser
     ? "another session used the slot"
+    : records.findLast((record) => record.kind === "assistant")?.artifact
+    ? "arguments that were no JSON are replayed as {}"
     : reused === 0
     ? "the model was unloaded, or another client used the slot"
     : "the template renders earlier messages otherwise, or another client used the slot";

@@ -76,7 +76,7 @@ export function makeLoopd(options: LoopdOptions): Result<Loopd> {
       await sessions.recover();
       background = Promise.all([
         house.broker.watch(stopping.signal),
-        config.inference.self_test === "boot" ? selfTest.atBoot(house.slots) : null,
+        config.inference.self_test === "boot" ? selfTest.atBoot() : null,
       ]);
     },
     async stop() {

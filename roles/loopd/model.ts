@@ -7,7 +7,7 @@ import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import { decodeLossy, encodeCanonical, parseJson } from "../../shared/wire/codec.ts";
 import { type Answer, type Completion, completion, type Piece } from "./completion.ts";
-import { modelState } from "./model_facts.ts";
+import { modelState, slotsOf } from "./model_facts.ts";
 import type { ModelHttp } from "./model_http.ts";
 import { sseReader } from "./sse.ts";
 
@@ -257,19 +257,12 @@ function thinkingControl(
 
 /** After a dropped request the server may go on for a while; a slot is free when it says so. */
 async function waitForFreeSlot(options: ModelOptions, slot: number): Promise<void> {
-  const query = new URLSearchParams({ model: options.model, autoload: "false" });
-  const Slots = z.array(z.object({ id: z.int(), is_processing: z.boolean() }));
   const until = options.clock.monotonicMs() + FREE_SLOT_MS;
   const at = { look: (path: string) => look(options, path) };
-  // To look at the slots of a sleeping model wakes it.
-  const state = await modelState(at, options.model);
-  if (!state.ok || state.value !== "loaded") return;
   while (options.clock.monotonicMs() < until) {
-    const slots = await look(options, `/slots?${query}`);
-    const parsed = Slots.safeParse(slots.ok ? slots.value : null);
+    const slots = await slotsOf(at, options.model);
     // A server that does not tell is not waited for.
-    if (!parsed.success) return;
-    const own = parsed.data.find((one) => one.id === slot % parsed.data.length);
+    const own = slots?.find((one) => one.id === slot % slots.length);
     if (own === undefined || !own.is_processing) return;
     await options.clock.sleep(100);
   }

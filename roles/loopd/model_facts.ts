@@ -51,6 +51,22 @@ export async function modelState(
   return ok(status?.failed ? "failed" : "unloaded");
 }
 
+const Slots = z.array(z.object({
+  id: z.int(),
+  is_processing: z.boolean(),
+  n_prompt_tokens: z.int().nullish(),
+}));
+
+/** The server's slots; null when it does not tell, or holds no model: to look then would wake one. */
+export async function slotsOf(model: Pick<Model, "look">, name: string) {
+  const state = await modelState(model, name);
+  if (!state.ok || state.value !== "loaded") return null;
+  const query = new URLSearchParams({ model: name, autoload: "false" });
+  const seen = await model.look(`/slots?${query}`);
+  const parsed = Slots.safeParse(seen.ok ? seen.value : null);
+  return parsed.success ? parsed.data : null;
+}
+
 /** The properties of the loaded model; null when the server does not tell. */
 export async function modelFacts(model: Model, name: string): Promise<Result<ModelFacts | null>> {
   const query = new URLSearchParams({ model: name, autoload: "false" });

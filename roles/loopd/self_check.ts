@@ -12,9 +12,8 @@ import type { Baseline } from "../../shared/session_log/records.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import type { Answer } from "./completion.ts";
 import type { Model } from "./model.ts";
-import { type ModelFacts, modelFacts, modelState } from "./model_facts.ts";
+import { type ModelFacts, modelFacts, modelState, slotsOf } from "./model_facts.ts";
 import { bodyOf, type Target } from "./request.ts";
-import type { Slots } from "./slots.ts";
 import { declaredTools } from "./tool_calls.ts";
 import { isArguments } from "./tool_arguments.ts";
 
@@ -56,36 +55,29 @@ export function makeSelfTest(options: SelfTestOptions) {
   };
   const isOld = () => options.clock.monotonicMs() - state.endedMs >= AGAIN_MS;
   const refusal = () => state.verdict === "failed" && !isOld() ? failed(state.checks) : null;
-  const ready = async (slot: number): Promise<Result<null>> => {
+  const ready = async (): Promise<Result<null>> => {
     if (state.verdict === "passed") return ok(null);
     const refused = refusal();
     if (refused !== null) return refused;
-    state.running ??= run(options, state, slot).finally(() => {
+    state.running ??= run(options, state).finally(() => {
       state.running = null;
     });
     return await state.running;
   };
   return {
-    /** Holds when the test has passed; runs it when it has not, on the slot that the caller holds. */
+    /** Holds when the test has passed; runs it when it has not. Whoever holds a slot waits for it. */
     ready,
     /** Why no turn may start now, or null. */
     refusal,
     report: () => state.checks,
     facts: () => state.facts,
     /** Runs it as soon as the model is there, unless it is not loaded: then the first turn does. */
-    async atBoot(slots: Slots): Promise<void> {
+    async atBoot(): Promise<void> {
       const { signal } = options;
-      const { main } = options.config.inference.slots;
       while (!signal.aborted && state.verdict === "open") {
         const found = await modelState(options.model, options.config.inference.model);
         if (found.ok && found.value !== "loaded") return;
-        if (found.ok) {
-          const wait = { slot: main, as: "fresh" as const, signal, onPlace: () => {} };
-          const release = await slots.acquire(wait);
-          const tested = release === null ? null : await ready(main);
-          release?.();
-          if (tested?.ok || state.verdict !== "open") return;
-        }
+        if (found.ok && ((await ready()).ok || state.verdict !== "open")) return;
         await options.clock.sleep(BOOT_POLL_MS, signal);
       }
     },
@@ -97,14 +89,10 @@ function failed(checks: readonly Check[]): Err {
   return err("self-test-failed", wrong.map((one) => `${one.check}: ${one.state}`).join("; "));
 }
 
-async function run(
-  options: SelfTestOptions,
-  state: State,
-  slot: number,
-): Promise<Result<null>> {
+async function run(options: SelfTestOptions, state: State): Promise<Result<null>> {
   state.checks = CHECKS.map((check) => ({ check, state: "running" }));
   const checks: Check[] = [];
-  const tested = await trials(options, slot, checks);
+  const tested = await trials(options, await testSlot(options), checks);
   const facts = await modelFacts(options.model, options.config.inference.model);
   if (!tested.ok) {
     state.checks = CHECKS.map((check) => ({ check, state: "not-yet-run" }));
@@ -117,6 +105,14 @@ async function run(
   state.verdict = isGood ? "passed" : "failed";
   for (const one of state.checks) options.log(`self-test: ${one.check}: ${one.state}`);
   return isGood ? ok(null) : failed(state.checks);
+}
+
+/** The main slot while it is empty, as its first session then finds it warm; else the other one. */
+async function testSlot({ model, config }: SelfTestOptions): Promise<number> {
+  const { main, background } = config.inference.slots;
+  const slots = await slotsOf(model, config.inference.model);
+  const isUsed = slots?.some((one) => one.id === main && (one.n_prompt_tokens ?? 0) > 0);
+  return isUsed ? background : main;
 }
 
 /** What the server is, against what the owner recorded. */

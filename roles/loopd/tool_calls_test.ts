@@ -8,6 +8,7 @@ import { parseSessionRecord, type SessionRecord } from "../../shared/session_log
 import { toolsArray } from "./core_tools.ts";
 import { callKey, declaredTools, resolveCall } from "./tool_calls.ts";
 import { type ResultText, shownPage, shownResult } from "./tool_result.ts";
+import { repeatWarning } from "./repeats.ts";
 import { nextStep } from "./turn_step.ts";
 
 const random = seededRandom(3);
@@ -96,20 +97,23 @@ Deno.test("callKey() is the same for the same request, however it is written", (
   assert(callKey(callOf("clock", { timezone: "UTC" })) !== key);
 });
 
-/** Records of a turn that made these calls, each answered. */
-function turnOf(keys: readonly string[]): SessionRecord[] {
+/** Records of a turn that made these calls, each answered with `content`, or with its own. */
+function turnOf(
+  keys: readonly (string | object)[],
+  content: (i: number) => string = () => "x",
+): SessionRecord[] {
   const stored = (fields: unknown) => {
     const parsed = parseSessionRecord(fields);
     if (!parsed.ok) throw new Error(parsed.detail);
     return parsed.value;
   };
   const at = { time_unix_ms: 1, turn };
-  return keys.flatMap((key) => {
-    const call = callOf("recall", { query: key });
+  return keys.flatMap((key, i) => {
+    const call = callOf("recall", typeof key === "string" ? { query: key } : key);
     const answer = { content: "", reasoning_content: "", finish: "tool_calls", timings: null };
     const label = { class: "private", untrusted: false, outcome: "done", code: null, bytes: 0 };
     const none = { artifact: null, audit: null, container: null, image: null };
-    const result = { call: call.call, tool: "recall", content: "x", ...label, ...none };
+    const result = { call: call.call, tool: "recall", content: content(i), ...label, ...none };
     return [
       stored({ kind: "assistant", ...at, ...answer, tool_calls: [call], artifact: null }),
       stored({ kind: "tool_result", ...at, ...result }),
@@ -117,11 +121,49 @@ function turnOf(keys: readonly string[]): SessionRecord[] {
   });
 }
 
+const codeOf = (records: SessionRecord[]) => {
+  const step = nextStep(records, 40);
+  return step.is === "stop" ? step.why.code : step.is;
+};
+
+/** Six calls that differ in something made up for the occasion alone. */
+const NONCES: readonly (readonly [name: string, of: (i: number) => object])[] = [
+  ["a counted attempt", (i) => ({ query: "x", attempt: i })],
+  ["a nonce by name", (i) => ({ query: "x", nonce: "abcdefgh"[i] })],
+  ["a time", (i) => ({ query: "x", timestamp: 1_796_000_000 + i })],
+  ["a number drawn by lot", (i) => ({ query: "x", tag: 918_273_645 + i * 7 })],
+  ["a hash", (i) => ({ query: `x 0badcafe${i}${i}${i}` })],
+  ["a UUID", (i) => ({ query: `x-123e4567-e89b-12d3-a456-42661417400${i}` })],
+  ["an id", () => ({ query: "x", of: ulid(7, random) })],
+];
+
+Deno.test("nextStep() counts calls alike that differ in a nonce, while the answer is the same", () => {
+  for (const [name, of] of NONCES) {
+    const six = Array.from({ length: 6 }, (_, i) => of(i));
+    strictEqual(codeOf(turnOf(six)), "repeated-call", name);
+    strictEqual(codeOf(turnOf(six.slice(0, 5))), "ask", name);
+    strictEqual(codeOf(turnOf(six, (i) => `answer ${i}`)), "ask", `${name}, other answers`);
+    const cycle = six.flatMap((one, i) => [one, { query: "between", attempt: i }]);
+    strictEqual(codeOf(turnOf(cycle)), "repeated-call", `${name} in a cycle`);
+  }
+  const warned = turnOf(
+    Array.from({ length: 6 }, (_, i) => ({ query: "x", attempt: i })),
+    (i) => i < 2 ? "x" : `x\n[${repeatWarning(i + 1)}]`,
+  );
+  strictEqual(codeOf(warned), "repeated-call", "our own warning is no new answer");
+});
+
+Deno.test("nextStep() lets pages, paths and other words pass", () => {
+  const pages = Array.from({ length: 30 }, (_, i) => ({ call: "c", offset: i * 1_000 }));
+  strictEqual(codeOf(turnOf(pages)), "ask");
+  const paths = Array.from({ length: 30 }, (_, i) => ({ path: `/notes/day ${i}.txt` }));
+  strictEqual(codeOf(turnOf(paths)), "ask");
+});
+
 Deno.test("nextStep() ends a turn that repeats itself, in a row or in a cycle", () => {
   strictEqual(nextStep(turnOf(["a", "a", "a", "a", "a"]), 40).is, "ask");
   for (const keys of [Array(6).fill("a"), Array(11).fill(0).map((_, i) => `${i % 2}`)]) {
-    const step = nextStep(turnOf(keys), 40);
-    strictEqual(step.is === "stop" ? step.why.code : step.is, "repeated-call");
+    strictEqual(codeOf(turnOf(keys)), "repeated-call");
   }
 });
 

@@ -35,8 +35,8 @@ export interface House {
   readonly slots: Slots;
   readonly hub: Hub;
   readonly outbox: Outbox;
-  /** Holds when the model server is as recorded; may ask it, on the slot that the caller holds. */
-  readonly ready: (slot: number) => Promise<Result<null>>;
+  /** Holds when the model server is as recorded; may ask it. */
+  readonly ready: () => Promise<Result<null>>;
   /** The last session that used each slot. */
   readonly slotUsers: Map<number, string>;
 }
@@ -138,7 +138,7 @@ async function askHoldingSlot(
 ): Promise<Result<{ readonly answer: Answer; readonly isFirstSight: boolean }>> {
   const { house, session } = turn;
   const { model, thinking_tokens } = house.config.inference;
-  const ready = await house.ready(session.slot);
+  const ready = await house.ready();
   if (!ready.ok) return ready;
   const { baseline, records, id } = session.file;
   const body = requestBody(baseline, records, turn.turn, { model, slot: session.slot });

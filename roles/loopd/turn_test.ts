@@ -86,6 +86,7 @@ houseTest("runTurn() ends a turn that calls the same again and again", {}, async
   await warm(house, () => speak(call("clock", {})));
   const item = await house.say(session, "time?");
   deepStrictEqual([item.kind, item.code], ["notice", "repeated-call"]);
+  for (const word of ["6 times clock", "is kept", "other words"]) assert(item.text.includes(word));
   strictEqual(house.broker.runs.length, 5);
   const warned = results(house).map((r) => r.content.includes("This same call was made"));
   deepStrictEqual(warned, [false, false, true, true, true, false]);
