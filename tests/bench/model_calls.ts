@@ -8,7 +8,6 @@
 import { startRealLlama } from "../doubles/real_llama.ts";
 import { systemMessage } from "../../roles/loopd/baseline.ts";
 import { toolsArray } from "../../roles/loopd/core_tools.ts";
-import { renderBlock } from "../../roles/memoryd/block.ts";
 
 type Call = { id: string; type: "function"; function: { name: string; arguments: string } };
 type Message = { role: string; content: string; tool_calls?: Call[]; tool_call_id?: string };
@@ -195,6 +194,12 @@ async function measureChain(port: number, start: readonly Message[]): Promise<nu
   return wrong;
 }
 
+/** The starter memory as a new house shows it. */
+function memoryBlock(soul: string): string {
+  return `# soul.md\n${soul.trim()}\n\n# memory.md (0 of 2200)\n(empty)\n\n` +
+    "# user.md (0 of 1375)\n(empty)";
+}
+
 function option(name: string): string | undefined {
   const at = Deno.args.indexOf(name);
   return at < 0 ? undefined : Deno.args[at + 1];
@@ -214,7 +219,7 @@ async function main(): Promise<void> {
     );
   const soul = await Deno.readTextFile(new URL("../../memory/soul.md", import.meta.url));
   const start: Message[] = [
-    { role: "system", content: systemMessage(renderBlock({ soul, memory: "", user: "" }).text) },
+    { role: "system", content: systemMessage(memoryBlock(soul)) },
     ...JSON.parse(await Deno.readTextFile(examples)),
   ];
   try {
