@@ -15,7 +15,7 @@ const DAY_WEIGHT = 3;
 const MAX_ROWS = 4_000;
 const MAX_SCENES = 1_000;
 /** Rows that are looked at beside their scenes. */
-const CANDIDATES = 200;
+const CANDIDATES = 100;
 
 /** The ids of the best `k` rows. */
 export type Ranker = (terms: Terms, k: number) => number[];
