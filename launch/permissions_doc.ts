@@ -19,7 +19,7 @@ command of an installation, one argument a line.
 Every role also runs with \`--no-prompt --cached-only --no-remote --frozen\`, with
 \`--v8-flags=--disallow-code-generation-from-strings\`, with an emptied environment, with umask 077
 and with a cache folder of its own that lies in no grant. A flag that is not listed is not given: no
-role has \`--allow-ffi\`, \`--allow-sys\` or \`--allow-import\`.
+role has \`--allow-ffi\` or \`--allow-import\`, and what \`--allow-sys\` gives is named.
 
 A Unix socket needs three grants on its exact file, read, write and network; the network grant opens
 that socket and no host. What may be written may also be read.
