@@ -10,6 +10,7 @@ import { manifest as editFile } from "../../toolkit/edit_file/manifest.ts";
 import { manifest as httpFetch } from "../../toolkit/http_fetch/manifest.ts";
 import { manifest as listDir } from "../../toolkit/list_dir/manifest.ts";
 import { manifest as readFile } from "../../toolkit/read_file/manifest.ts";
+import { manifest as runCommand } from "../../toolkit/run_command/manifest.ts";
 import { manifest as searchFiles } from "../../toolkit/search_files/manifest.ts";
 import { manifest as writeFile } from "../../toolkit/write_file/manifest.ts";
 import { moduleFiles, type Program } from "./modules.ts";
@@ -21,6 +22,7 @@ export const TOOLS: readonly Manifest[] = [
   httpFetch,
   listDir,
   readFile,
+  runCommand,
   searchFiles,
   writeFile,
 ];
@@ -48,7 +50,7 @@ export interface Sources {
   readonly deno: string;
 }
 
-/** Tools and files added for a test image; the product image has none. */
+/** What is added to an image of the owner's own, or for tests; the product image has none. */
 export interface Extra {
   readonly programs: readonly Program[];
   readonly manifests: readonly Manifest[];

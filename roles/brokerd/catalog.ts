@@ -28,6 +28,8 @@ export type Tool = {
   readonly catalog: string;
   /** Digest of the image it runs in; null when it needs none. */
   readonly image: string | null;
+  /** Other images that hold this very tool: digest of the image -> digest of its catalogue. */
+  readonly elsewhere: ReadonlyMap<string, string>;
   readonly schema: z.ZodType;
 };
 
@@ -46,15 +48,21 @@ export interface Tools {
 
 type Loaded = { readonly names: ImageNames; readonly bytes: Uint8Array; readonly catalog: Catalog };
 
-/** The tools of the image in `folder` and the built-in ones. Without an image the latter alone. */
-export function loadTools(disk: Disk, folder: string): Tools {
+/**
+ * The tools of the image in `folder` and the built-in ones. Without an image the latter alone. Images in
+ * `further` add no tool; a grant may name one for a tool that it holds unchanged.
+ */
+export function loadTools(disk: Disk, folder: string, further: readonly string[] = []): Tools {
   const builtInBytes = catalogBytes(BUILT_IN_TOOLS);
   const builtInDigest = sha256Hex(builtInBytes);
-  const builtIn = BUILT_IN_TOOLS.map((one) => toolOf(one, builtInDigest, null));
+  const builtIn = BUILT_IN_TOOLS.map((one) => toolOf(one, builtInDigest, null, []));
   const loaded = loadImage(disk, folder);
+  const others = further.map((one) => loadImage(disk, one)).flatMap((one) =>
+    one.ok ? one.value : []
+  );
   const kit = loaded.ok
     ? loaded.value.catalog.tools.map((one) =>
-      toolOf(one, loaded.value.names.catalog, loaded.value.names.digest)
+      toolOf(one, loaded.value.names.catalog, loaded.value.names.digest, others)
     )
     : [];
   const byName = new Map([...kit, ...builtIn].map((tool) => [tool.manifest.name, tool]));
@@ -92,12 +100,22 @@ function loadImage(disk: Disk, folder: string): Result<Loaded> {
   return ok({ names: names.data, bytes: bytes.value, catalog: catalog.value });
 }
 
-function toolOf(manifest: Manifest, catalog: string, image: string | null): Tool {
+function toolOf(
+  manifest: Manifest,
+  catalog: string,
+  image: string | null,
+  others: readonly Loaded[],
+): Tool {
+  const own = canonicalText(manifest);
+  const same = others.filter((other) =>
+    other.catalog.tools.some((one) => canonicalText(one) === own)
+  );
   return {
     manifest,
     sha256: sha256Hex(encodeCanonical(manifest)),
     catalog,
     image,
+    elsewhere: new Map(same.map(({ names }) => [names.digest, names.catalog])),
     schema: z.fromJSONSchema(manifest.parameters),
   };
 }

@@ -92,6 +92,8 @@ async function inContainer(executors: Executors, plan: Plan, io: EffectIo): Prom
   if (tool === null || tool.sha256 !== plan.tool_sha256 || plan.image === null) {
     return failed("catalog-mismatch", "The tool is not the one that was decided on");
   }
+  const program = tool.manifest.programs === true ? programOf(plan.args.argv) : null;
+  if (program === "") return failed("arguments_invalid", "argv begins with a plain absolute path");
   const secrets = secretsOf(executors, plan);
   if (!secrets.ok) return failed(secrets.code, "The secret that the grant names cannot be read");
   const way = await wayOut(executors, plan, secrets.value, tool.manifest.log_payload === true);
@@ -107,9 +109,17 @@ async function inContainer(executors: Executors, plan: Plan, io: EffectIo): Prom
     map: mounts.length > 0 ? "owner" : "blind",
     limits: plan.limits,
     egressFolder: way.value?.folder ?? null,
-    flags: toolFlags(tool.manifest, mounts, plan.hosts),
+    flags: toolFlags(tool.manifest, mounts, plan.hosts, program),
   }, io).finally(() => way.value?.close());
   return ran.ok ? effectOf(ran.value) : failed(ran.code, ran.detail);
+}
+
+/** The program that a command runs; empty when it is not named by a plain absolute path. */
+function programOf(argv: unknown): string {
+  const first: unknown = Array.isArray(argv) ? argv[0] : null;
+  const isPlain = typeof first === "string" &&
+    /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._+-]+)+$/.test(first);
+  return isPlain && first !== "/bin/deno" ? first : "";
 }
 
 type GivenSecrets = {

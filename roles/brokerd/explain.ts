@@ -89,9 +89,15 @@ export function explain(
   }, BUILT_IN_NAMES);
   for (const { grant, said } of verdict.findings) say(`grant ${grant}: ${said}`);
   const code = verdict.verdict === "deny" ? verdict.code : verdict.verdict;
+  // The grant that came nearest, or the one that denies.
+  const nearest = verdict.findings.find(({ said }) =>
+    said === code || (code === "denied_by_grant" && said === "deny")
+  );
   say(
     verdict.verdict === "deny"
-      ? `deny: ${code}: ${REASONS[verdict.code]}`
+      ? `deny: ${code}: ${REASONS[verdict.code]}${
+        nearest === undefined ? "" : ` (${nearest.grant})`
+      }`
       : `${code} by grant ${verdict.grant.name}`,
   );
   return end(verdict.verdict, code);

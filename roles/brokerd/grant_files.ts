@@ -14,7 +14,7 @@ import { decodeUtf8 } from "../../shared/wire/codec.ts";
 import type { GrantSummary } from "../../shared/wire/broker_owner.ts";
 import { ToolName } from "../../shared/ids/ids.ts";
 import { isBuiltInName } from "./builtin_tools.ts";
-import type { Tools } from "./catalog.ts";
+import type { Tool, Tools } from "./catalog.ts";
 import { covers, type GrantSet } from "./grant_match.ts";
 import { type AllowGrant, type Grant, GrantFile } from "./grant_schema.ts";
 import { forbiddenBy, realAsFarAsThere } from "./real_paths.ts";
@@ -178,18 +178,16 @@ function toolProblems(place: GrantsPlace, grant: Grant, at: (key: string) => str
   if (grant.commands !== undefined && !known.includes("argv")) {
     found.push(`${at("commands")}${grant.tool} runs no commands`);
   }
-  return grant.mode === "deny" ? found : [...found, ...allowProblems(place, grant, tool.image, at)];
+  return grant.mode === "deny" ? found : [...found, ...allowProblems(place, grant, tool, at)];
 }
 
 function allowProblems(
   place: GrantsPlace,
   grant: AllowGrant,
-  image: string | null,
+  { manifest, image, elsewhere }: Tool,
   at: (key: string) => string,
 ): string[] {
   const found: string[] = [];
-  const manifest = place.tools.find(grant.tool)?.manifest;
-  if (manifest === undefined) return found;
   if (grant.paths.length > 0 && manifest.paths.length === 0) {
     found.push(`${at("paths")}${grant.tool} takes no paths`);
   }
@@ -199,8 +197,13 @@ function allowProblems(
   if (grant.when_untrusted === "same" && (manifest.effect !== "none" || grant.write)) {
     found.push(`${at("when_untrusted")}"same" is for tools that change and send nothing`);
   }
-  if (grant.image !== undefined && grant.image !== image) {
-    found.push(`${at("image")}There is no catalogue for the image ${grant.image}`);
+  if (grant.image !== undefined && grant.image !== image && !elsewhere.has(grant.image)) {
+    found.push(
+      `${at("image")}No image ${grant.image} of brokerd.toml holds ${grant.tool} as it is`,
+    );
+  }
+  if (manifest.programs === true && (grant.image ?? image) === image) {
+    found.push(`${at("tool")}${grant.tool} needs an image of its own: write image = DIGEST`);
   }
   if (grant.secret !== undefined) {
     const { name, as } = grant.secret;
@@ -272,5 +275,6 @@ function summary(grant: Grant, name: string) {
     mode: grant.mode,
     max_taint: isDeny ? null : grant.max_taint,
     expires_unix_ms: isDeny ? null : grant.expires ?? null,
+    ...(isDeny || grant.hosts.length === 0 ? {} : { hosts: [...grant.hosts] }),
   };
 }

@@ -79,8 +79,11 @@ Deno.test("loadGrants() every mistake is named with its file and line, and block
         grant(`["${root}/notes"]`, 'secret = { name = "other", as = "stdin" }\n'),
         /no secret other/,
       ],
-      [grant(`["${root}/notes"]`, 'secret = { name = "key", as = "header:X-Key" }\n'), /has no network/],
-      [grant(`["${root}/notes"]`, `image = "${"f".repeat(64)}"\n`), /no catalogue/],
+      [
+        grant(`["${root}/notes"]`, 'secret = { name = "key", as = "header:X-Key" }\n'),
+        /has no network/,
+      ],
+      [grant(`["${root}/notes"]`, `image = "${"f".repeat(64)}"\n`), /No image f{64}/],
       [grant(`["${root}/notes"]`, 'write = true\nwhen_untrusted = "same"\n'), /"same"/],
       [grant(`["${root}/notes"]`, "[limits]\npids = 100000\n"), /pids/],
       [grant(`["${root}/notes"]`, "", "no_such_tool"), /no tool no_such_tool/],

@@ -94,7 +94,7 @@ export function openHouse(ports: HousePorts): Result<House> {
   if (!ended.ok) return ended;
   const rotated = audit.value.rotateIfDue();
   if (!rotated.ok) return rotated;
-  const tools = loadTools(disk, ports.imageFolder);
+  const tools = loadTools(disk, ports.imageFolder, ports.config.runtime.images);
   const parts = { ports, audit: audit.value, results: results.value, sessions: sessions.value };
   return assemble({ ...parts, tools, use, grants: grantsOf(ports, audit.value, tools) });
 }

@@ -29,13 +29,23 @@ const image = config.runtime.image ?? `${source}/build/image`;
 const secretFiles = Object.values(config.secrets).flatMap((one) =>
   "file" in one ? one.file : "credential" in one ? one.credential : []
 );
-const kept = [home, source, image, folders.store, folders.run, Deno.execPath(), ...secretFiles];
+const kept = [
+  home,
+  source,
+  image,
+  ...config.runtime.images,
+  folders.store,
+  folders.run,
+  Deno.execPath(),
+  ...secretFiles,
+];
 const ports = { clock, random, disk };
 const runtime = openRuntime({
   home,
   podman: config.runtime.podman,
   folders,
   image,
+  furtherImages: config.runtime.images,
   source,
   deno: Deno.execPath(),
   concurrent: config.runtime.concurrent,

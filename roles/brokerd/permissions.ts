@@ -15,6 +15,7 @@ export function permissions(config: BrokerdConfig, place: Place): string[] {
       `${home}/grants`,
       `${home}/jobs`,
       runtime.image ?? `${source}/build/image`,
+      ...runtime.images,
       ...config.paths.roots,
       ...secrets.reads,
     ],

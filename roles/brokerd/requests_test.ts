@@ -278,6 +278,7 @@ Deno.test("a question outlives brokerd, its denial reaches the next life, and ga
       code,
       answer: "deny",
       session: one.session,
+      approval: null,
     });
     strictEqual(reply.body.outcome, "denied");
     const { reply: result } = await said(world, LOOP, loop.RESULT_FETCH, {

@@ -6,6 +6,8 @@ const Runtime = z.strictObject({
   podman: AbsolutePath.default("/usr/bin/podman").describe("The only program this role may start"),
   image: AbsolutePath.optional()
     .describe("Folder of the built tool image; absent means build/image of the source folder"),
+  images: z.array(AbsolutePath).max(8).default([])
+    .describe("Folders of further built images, which grants name by digest"),
   store: AbsolutePath.optional()
     .describe("Podman's image store; absent means {home}/podman; never moved once used"),
   run: AbsolutePath.optional()

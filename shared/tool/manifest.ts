@@ -93,6 +93,8 @@ export const Manifest = z.strictObject({
   network: z.boolean(),
   /** Whether every body it sends is recorded in full before it leaves. */
   log_payload: z.literal(true).optional(),
+  /** Whether it runs the program that its argument `argv` begins with, in an image of its own. */
+  programs: z.literal(true).optional(),
   /** Whether the tool uses the bounded scratch folder of its container. */
   scratch: z.boolean(),
   /** Names of environment variables the program asks for; they may be unset. */

@@ -19,17 +19,27 @@ import { encodeCanonical, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { type House, type HousePorts, openHouse } from "../../roles/brokerd/house.ts";
 import type { Approval } from "../../roles/brokerd/approvals.ts";
 import type { RunIo, RunOutcome, RunPlan, Runtime } from "../../roles/brokerd/runtime/plan.ts";
+import { manifest as editFile } from "../../toolkit/edit_file/manifest.ts";
+import { manifest as httpFetch } from "../../toolkit/http_fetch/manifest.ts";
 import { manifest as listDir } from "../../toolkit/list_dir/manifest.ts";
 import { manifest as readFile } from "../../toolkit/read_file/manifest.ts";
 import { manifest as searchFiles } from "../../toolkit/search_files/manifest.ts";
 import { manifest as writeFile } from "../../toolkit/write_file/manifest.ts";
+export { manifest as RUN_COMMAND } from "../../toolkit/run_command/manifest.ts";
 import { type FaultyDisk, faultyDisk } from "./faulty_disk.ts";
 import { type ManualClock, manualClock } from "./manual_clock.ts";
 
 export const HOME = "/home/bx";
 export const ROOT = "/srv/docs";
 export const IMAGE = "a".repeat(64);
-const KIT: readonly Manifest[] = [listDir, readFile, searchFiles, writeFile];
+const KIT: readonly Manifest[] = [
+  editFile,
+  httpFetch,
+  listDir,
+  readFile,
+  searchFiles,
+  writeFile,
+];
 
 /** What a run of the fake runtime does; the default prints its arguments and is done. */
 export type RunScript = (plan: RunPlan, io: RunIo) => Promise<Result<RunOutcome>>;

@@ -50,8 +50,8 @@ houseTest(
       const bad = [
         `http://127.0.0.1:${origin.port + 1}/`,
         `https://127.0.0.1:${origin.port}/`,
-          `http://127.0.0.1:${origin.port}@evil.example/`,
-        ];
+        `http://127.0.0.1:${origin.port}@evil.example/`,
+      ];
       for (const url of bad) {
         const { session } = await house.chat(`fetch ${url}`);
         const result = await lastResult(house, session);

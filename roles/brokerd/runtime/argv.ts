@@ -34,7 +34,7 @@ const EGRESS_SOCKET = "/eg/s.sock";
 const MAPS = { blind: 2, owner: 0 } as const;
 const ENVIRONMENT = ["DENO_DIR=/dd", "NO_COLOR=1", "HOME=/tmp", "DENO_NO_UPDATE_CHECK=1"];
 const FLAG =
-  /^--allow-(?:(?:read|write)=\/(?:grant\/[0-9]+|tmp|eg\/s\.sock)(?:,\/(?:grant\/[0-9]+|tmp|eg\/s\.sock))*|env=[A-Z][A-Z0-9_]*(?:,[A-Z][A-Z0-9_]*)*|net=[\[\]a-z0-9.:_-]+(?:,[\[\]a-z0-9.:_-]+)*,unix:\/eg\/s\.sock)$/;
+  /^--allow-(?:(?:read|write)=\/(?:grant\/[0-9]+|tmp|eg\/s\.sock)(?:,\/(?:grant\/[0-9]+|tmp|eg\/s\.sock))*|env=[A-Z][A-Z0-9_]*(?:,[A-Z][A-Z0-9_]*)*|run=(?!\/bin\/deno$)(?:\/[A-Za-z0-9._+-]+)+|net=[\[\]a-z0-9.:_-]+(?:,[\[\]a-z0-9.:_-]+)*,unix:\/eg\/s\.sock)$/;
 
 /** The container's name: one call, one name, one start. */
 export function containerName(callId: string): string {
@@ -56,6 +56,7 @@ export function toolFlags(
   manifest: Manifest,
   mounts: readonly Mount[],
   hosts: readonly string[] = [],
+  program: string | null = null,
 ): readonly string[] {
   const own = [
     ...(manifest.scratch ? ["/tmp"] : []),
@@ -68,6 +69,7 @@ export function toolFlags(
     `unix:${EGRESS_SOCKET}`,
   ];
   return [
+    ...(program === null ? [] : [`--allow-run=${program}`]),
     ...(hosts.length > 0 ? [`--allow-net=${net.join(",")}`] : []),
     ...(read.length > 0 ? [`--allow-read=${read.join(",")}`] : []),
     ...(write.length > 0 ? [`--allow-write=${write.join(",")}`] : []),

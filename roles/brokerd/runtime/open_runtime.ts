@@ -17,6 +17,8 @@ export interface RuntimePlace {
   readonly folders: PodmanFolders;
   /** Folder of the built image. */
   readonly image: string;
+  /** Folders of further built images. */
+  readonly furtherImages?: readonly string[];
   /** The source folder, for the program that hashes the store. */
   readonly source: string;
   /** Absolute path of Deno on the host. */
@@ -46,6 +48,7 @@ export function openRuntime(place: RuntimePlace, ports: RuntimePorts): PodmanRun
       program: `${place.source}/roles/brokerd/runtime/store_hash/main.ts`,
     },
     image: place.image,
+    furtherImages: place.furtherImages ?? [],
     concurrent: place.concurrent,
   });
 }

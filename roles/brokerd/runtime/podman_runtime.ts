@@ -5,12 +5,20 @@ import { prepareCall } from "./call_line.ts";
 import { readImageFolder } from "./image_folder.ts";
 import type { RunIo, RunOutcome, RunPlan, Runtime, RuntimeStatus } from "./plan.ts";
 import { runCall } from "./run_call.ts";
-import { checkStart, copiesOf, type StartParts, type TestedHouse } from "./start_check.ts";
+import {
+  checkFurther,
+  checkStart,
+  copiesOf,
+  type StartParts,
+  type TestedHouse,
+} from "./start_check.ts";
 import { prepareFolders } from "./store_folder.ts";
 
 export interface PodmanRuntimeParts extends StartParts {
   /** Folder of the built image. */
   readonly image: string;
+  /** Folders of further images; one that is not as built is not run, and the others are. */
+  readonly furtherImages: readonly string[];
   /** Containers at once, 1..32; further calls wait in order. */
   readonly concurrent: number;
 }
@@ -39,6 +47,11 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
     const house = await tested;
     if (!house.ok) return house;
     const { callId } = plan;
+    const image = house.value.images.get(plan.image);
+    if (image === undefined) {
+      return err("image-missing", `No image ${plan.image} was found at start`);
+    }
+    if (!image.ok) return image;
     if (running.has(callId)) return err("call-already-started", `The call ${callId} is running`);
     const stop = new AbortController();
     const over = Promise.withResolvers<void>();
@@ -79,6 +92,8 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
 interface Begun {
   readonly house: TestedHouse;
   readonly digest: string;
+  /** Every image that was looked at, by digest: whether it may be run. */
+  readonly images: ReadonlyMap<string, Result<null>>;
 }
 
 async function begin(parts: PodmanRuntimeParts): Promise<Result<Begun>> {
@@ -90,7 +105,17 @@ async function begin(parts: PodmanRuntimeParts): Promise<Result<Begun>> {
   const folders = prepareFolders(parts.disk, parts.folders);
   if (!folders.ok) return folders;
   const house = await checkStart(parts, image.value);
-  return house.ok ? ok({ house: house.value, digest: image.value.names.digest }) : house;
+  if (!house.ok) return house;
+  const images = new Map<string, Result<null>>([[image.value.names.digest, ok(null)]]);
+  for (const folder of parts.furtherImages) {
+    const further = readImageFolder(parts.disk, folder);
+    if (!further.ok) continue;
+    const { digest } = further.value.names;
+    if (!images.has(digest)) {
+      images.set(digest, await checkFurther(parts, house.value, further.value));
+    }
+  }
+  return ok({ house: house.value, digest: image.value.names.digest, images });
 }
 
 function factsOf({ host, house }: TestedHouse, image: string) {

@@ -43,6 +43,7 @@ function without(home: string) {
     owner: "abc",
     hasher: { deno: "/deno", program: "/hash" },
     image: `${home}/image`,
+    furtherImages: [],
     concurrent: 1,
   });
 }

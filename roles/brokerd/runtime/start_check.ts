@@ -62,6 +62,20 @@ export async function checkStart(
   return again.ok ? tested : again;
 }
 
+/** The same of one more image, in a house that was tested. */
+export async function checkFurther(
+  parts: StartParts,
+  house: TestedHouse,
+  image: ImageFolder,
+): Promise<Result<null>> {
+  const before = await checkImage(parts, house.podman, image);
+  if (!before.ok) return before;
+  const probed = await probeMaps(parts, house, image);
+  if (!probed.ok) return probed;
+  const after = await checkImage(parts, house.podman, image);
+  return after.ok ? ok(null) : after;
+}
+
 /**
  * The sweep that also picks Podman up again: when the host went down during a call, its runtime folder
  * still names processes that are gone, and it refuses everything until its own repair has run.
