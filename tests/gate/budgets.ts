@@ -11,7 +11,8 @@ type Row = {
   readonly of: string;
 };
 
-const SOURCE_LINES = 15_000;
+// 15,000 was the aim; docs/decisions.md says what it could not hold.
+const SOURCE_LINES = 20_000;
 const FILE_LINES = 500;
 const PACKAGES = 8;
 const ROOMS = ["roles", "shared", "toolkit", "launch", "deploy"];
