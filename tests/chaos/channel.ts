@@ -1,5 +1,6 @@
 // `deno task chaos --channel --messages N --seed S`: a long campaign against the channel. Prints its
-// seed first and what went wrong last; the same seed rolls the same troubles.
+// seed first and what went wrong last; the same seed rolls the same troubles. With --calm nothing goes
+// wrong and every message begins a thread, so that gatewayd's memory can be watched.
 import { parseArgs } from "node:util";
 import { campaign } from "./channel_campaign.ts";
 
@@ -10,6 +11,7 @@ if (import.meta.main) {
       channel: { type: "boolean" },
       messages: { type: "string", default: "1000" },
       seed: { type: "string" },
+      calm: { type: "boolean", default: false },
     },
   });
   const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
@@ -19,6 +21,7 @@ if (import.meta.main) {
     seed,
     patienceMs: 60_000,
     say: console.log,
+    isCalm: values.calm,
   });
   console.log(JSON.stringify({ ...outcome, problems: outcome.problems.length }));
   for (const problem of outcome.problems) console.log(problem);

@@ -39,6 +39,8 @@ export interface Campaign {
   /** Milliseconds without any new answer after which a message counts as lost. */
   readonly patienceMs: number;
   readonly say?: (line: string) => void;
+  /** No trouble at all, and every message begins a thread: to see what memory does. */
+  readonly isCalm?: boolean;
 }
 
 const script: Script = (request) => {
@@ -87,9 +89,9 @@ export async function campaign(options: Campaign): Promise<Outcome> {
   ];
   try {
     await listening(world);
-    const trouble = makeTrouble(world, roles);
+    const trouble = options.isCalm === true ? Promise.resolve() : makeTrouble(world, roles);
     trouble.catch(() => {});
-    const sent = await converse(world, options, place);
+    const sent = await converse(world, options, place, () => memoryOf(roles[0]));
     world.isOver = true;
     await trouble;
     const problems = judge(world.double, place, sent);
@@ -142,7 +144,18 @@ async function prepare(home: string): Promise<void> {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** What the role holds in memory now, in the kernel's words. */
+function memoryOf(role: Kept | undefined): string {
+  try {
+    const status = Deno.readTextFileSync(`/proc/${role?.pid()}/status`);
+    return /^VmRSS:\s*(.*)$/m.exec(status)?.[1] ?? "?";
+  } catch {
+    return "?"; // It was killed a moment ago.
+  }
+}
+
 interface Kept {
+  pid(): number;
   readonly problems: string[];
   kill(): void;
   stop(): Promise<void>;
@@ -170,6 +183,7 @@ function keepRunning(role: "gatewayd" | "loopd", home: string, flags: readonly s
     }
   })();
   return {
+    pid: () => child.pid,
     problems,
     kill,
     async stop() {
@@ -283,7 +297,12 @@ type Place = {
 };
 
 /** Writes message after message, in threads old and new, and waits until all are answered. */
-async function converse(world: World, options: Campaign, place: Place): Promise<Sent[]> {
+async function converse(
+  world: World,
+  options: Campaign,
+  place: Place,
+  memory: () => string,
+): Promise<Sent[]> {
   const sent: Sent[] = [];
   const threads: { root: string; size: number }[] = [];
   let lastCount = 0;
@@ -299,8 +318,10 @@ async function converse(world: World, options: Campaign, place: Place): Promise<
     if (sent.length === options.messages && done >= sent.length) break;
     if (performance.now() - quietSince > options.patienceMs) break;
     if (!world.isDown && sent.length < options.messages && sent.length - done < WINDOW) {
-      sent.push(write(world, place, threads, `m${sent.length}`));
-      if (sent.length % 100 === 0) options.say?.(`${sent.length} written, ${done} answered`);
+      sent.push(write(world, place, options.isCalm === true ? [] : threads, `m${sent.length}`));
+      if (sent.length % 100 === 0) {
+        options.say?.(`${sent.length} written, ${done} answered, gatewayd ${memory()}`);
+      }
       await pause(world.dice(60));
     } else await pause(25);
   }

@@ -53,6 +53,8 @@ export function openRecord(folder: string | null): TrafficRecord {
   const file = path === null ? null : Deno.openSync(path, { append: true, create: true });
   const encoder = new TextEncoder();
   const shared = new Map<string, RequestEntry["headers"]>();
+  // A timer of a line that was cut may still fire after the server has stopped.
+  let isOpen = file !== null;
   return {
     add: (entry) => {
       const place = { n: entries.length, atMs: Date.now() };
@@ -60,12 +62,15 @@ export function openRecord(folder: string | null): TrafficRecord {
         ? { ...entry, ...place }
         : { ...entry, ...place, headers: once(shared, entry.headers) };
       entries.push(full);
-      if (file === null) return;
+      if (file === null || !isOpen) return;
       const bytes = encoder.encode(`${JSON.stringify(full)}\n`);
       for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
     },
     since: (from) => entries.slice(from),
-    close: () => file?.close(),
+    close: () => {
+      isOpen = false;
+      file?.close();
+    },
   };
 }
 
