@@ -129,6 +129,7 @@ function toolsOf(suite: Suite, effectOf: (tool: string) => Effect): Tools {
     sha256: "a".repeat(64),
     catalog: "b".repeat(64),
     image: "c".repeat(64),
+    elsewhere: new Map(),
     schema: z.unknown(),
   }));
   return {
