@@ -52,7 +52,11 @@ export async function startRealLlama(
     port,
     pid: child.pid,
     stop: async () => {
-      child.kill("SIGTERM");
+      try {
+        child.kill("SIGTERM");
+      } catch {
+        // It has ended by itself.
+      }
       await child.status;
       await drained;
     },
