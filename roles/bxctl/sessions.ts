@@ -86,7 +86,7 @@ function renderRecord(context: Context, line: string): string {
     case "notice":
       return head(`${isoTime(one.time_unix_ms)} notice ${shown(one.code)}`) + body(one.text);
     case "cache_loss":
-      return `  read again: ${one.expected - one.reused} tokens (${shown(one.guess)})\n`;
+      return `  reused ${one.reused} of ${one.expected} tokens (${shown(one.guess)})\n`;
     case "open":
     case "tool_summary":
     case "turn_end":

@@ -60,6 +60,7 @@ export type LoopdHouse = {
   records(session: SessionId): SessionRecord[];
   status(): ReturnType<typeof statusOf>;
   restart(): Promise<void>;
+  restartProxy(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -72,6 +73,7 @@ export type HouseOptions = {
   readonly brokerGiveUpMs?: number;
   /** A server on loopback instead of the double. */
   readonly llamaPort?: number;
+  readonly llamaHost?: string;
   readonly seed?: number;
 };
 
@@ -150,7 +152,9 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
   const llama = { ...server, stop: once(() => server.stop()) };
   const broker = startBrokerDouble(paths.broker, options.tools ?? []);
   const memory = startMemoryDouble(paths.memory);
-  const proxy = startProxy(paths.infer, options.llamaPort ?? llama.port);
+  const forwarder = () =>
+    startProxy(paths.infer, options.llamaPort ?? llama.port, options.llamaHost);
+  let proxy = forwarder();
   const said = { log: [], fatal: [], random: seededRandom(options.seed ?? 1) };
   let running = await begin(home, paths, options, said);
   let messages = 0;
@@ -173,6 +177,10 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
     records: (session) =>
       value(readRecords(denoDisk, epochFiles(`${home}/sessions/${session}`, 0).log)),
     status: () => statusOf(paths.owner),
+    async restartProxy() {
+      await proxy.stop();
+      proxy = forwarder();
+    },
     async restart() {
       await running.end();
       running = await begin(home, paths, options, said);
@@ -212,10 +220,14 @@ export function toolManifest(name: string): Manifest {
 }
 
 /** inferproxy's own forwarding, in this process. */
-export function startProxy(path: string, port: number): { stop(): Promise<void> } {
+export function startProxy(
+  path: string,
+  port: number,
+  hostname = "127.0.0.1",
+): { stop(): Promise<void> } {
   const listener = Deno.listen({ transport: "unix", path });
   let isStopping = false;
-  const dial = () => Deno.connect({ hostname: "127.0.0.1", port });
+  const dial = () => Deno.connect({ hostname, port });
   const { done } = forward(listener, dial, 32, () => isStopping);
   return {
     async stop() {
