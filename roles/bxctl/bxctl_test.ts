@@ -17,6 +17,7 @@ import { PROMPT_BILL, SESSIONS_LIST } from "../../shared/wire/loop.ts";
 import { OWNER_RECALL } from "../../shared/wire/memory.ts";
 import type { ApprovalSummary } from "../../shared/wire/parts.ts";
 import { isPlainText } from "../../shared/text/escape.ts";
+import { writeFrame } from "../../shared/wire/frame.ts";
 import { on } from "../../shared/wire/listen.ts";
 import { fakeTerminal, ownerRig } from "../../tests/doubles/house/owner_rig.ts";
 import { COMMANDS } from "./commands.ts";
@@ -164,6 +165,32 @@ Deno.test("status names each role that is down and fails, also when one hangs", 
   const json = JSON.parse((await rig.run(["status", "--json"])).out);
   strictEqual(json.is_healthy, false);
   strictEqual(json.roles.length, 6);
+});
+
+Deno.test("status is not held up by a role that only says it is busy", async () => {
+  await using rig = await ownerRig();
+  await Deno.mkdir(`${rig.home}/run/owner-loop`, { recursive: true });
+  const listener = Deno.listen({
+    transport: "unix",
+    path: `${rig.home}/run/owner-loop/admin.sock`,
+  });
+  const busy = (async () => {
+    const conn = await listener.accept();
+    for (let sent = 0; sent < 200; sent++) {
+      const frame = { v: 1, kind: "keepalive", body: {} };
+      if (!(await writeFrame(conn, frame, 1_000)).ok) {
+        conn.close();
+        return "left";
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    conn.close();
+    return "stayed";
+  })();
+  const ran = await rig.run(["status"]);
+  match(ran.out, /^loopd +DOWN/m);
+  strictEqual(await busy, "left");
+  listener.close();
 });
 
 Deno.test("colour goes to a terminal that wants it and nowhere else", async () => {

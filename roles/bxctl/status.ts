@@ -35,13 +35,20 @@ function row(
 }
 
 async function askAll(context: Context) {
-  const options = { silenceMs: PATIENCE_MS };
-  const [loop, broker, memory, gateway] = await Promise.all([
+  const over = new AbortController();
+  const done = new AbortController();
+  // A role that only says it is busy is given no more time than one that says nothing.
+  const limit = context.clock.sleep(PATIENCE_MS + 100, done.signal).then(() => over.abort());
+  const options = { silenceMs: PATIENCE_MS, signal: over.signal };
+  const answers = await Promise.all([
     ask(context, "owner-loop/admin", LOOP_STATUS, {}, options),
     ask(context, "owner-broker/admin", BROKER_STATUS, {}, options),
     ask(context, "owner-memory/admin", MEMORY_STATUS, {}, options),
     ask(context, "owner-gateway/admin", GATEWAY_STATUS, {}, options),
   ]);
+  done.abort();
+  await limit;
+  const [loop, broker, memory, gateway] = answers;
   return { loop, broker, memory, gateway };
 }
 

@@ -162,14 +162,17 @@ Deno.test("listen() answers another version with one clear error", async () => {
   strictEqual(canonicalText(frames[0]).includes("version-skew"), true);
 });
 
-Deno.test("listen() is not held up by peers that connect and say one byte", async () => {
-  await using box = await rig(64);
-  const slow = await Promise.all(
-    Array.from({ length: 40 }, () => Deno.connect({ transport: "unix", path: box.path })),
-  );
+Deno.test("listen() at its limit goes on when slow peers and peers that do not read are cut off", async () => {
+  await using box = await rig(8);
+  const connect = () => Deno.connect({ transport: "unix", path: box.path });
+  const slow = await Promise.all(Array.from({ length: 12 }, connect));
   for (const conn of slow) await conn.write(new Uint8Array([0]));
   await echoWorks(box.path);
-  for (const conn of slow) conn.close();
+  const deaf = await Promise.all(Array.from({ length: 12 }, connect));
+  const flood = frameOf(GOOD.replace('"times":2', '"times":100000'));
+  for (const conn of deaf) await conn.write(flood);
+  await echoWorks(box.path);
+  for (const conn of [...slow, ...deaf]) conn.close();
 });
 
 Deno.test("listen() aborts a handler when its caller goes away", async () => {
