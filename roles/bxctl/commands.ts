@@ -5,6 +5,7 @@ import { CACHE } from "./cache.ts";
 import { CHAT } from "./chat.ts";
 import type { Command, Context } from "./context.ts";
 import { EXIT_USAGE, fail } from "./context.ts";
+import { EGRESS } from "./egress.ts";
 import { GRANTS } from "./grants.ts";
 import { RECALL, REINDEX_COMMAND } from "./memory.ts";
 import { MEMORY } from "./memory_files.ts";
@@ -25,6 +26,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   resume: RESUME_COMMAND,
   audit: AUDIT,
   grants: GRANTS,
+  egress: EGRESS,
   recall: RECALL,
   reindex: REINDEX_COMMAND,
   memory: MEMORY,

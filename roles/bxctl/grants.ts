@@ -1,6 +1,8 @@
-// `grants check`, `grants list` and `grants explain`: what is allowed, and why something is not.
+// `grants check`, `list`, `explain` and `new`: what is allowed, why something is not, and a file to
+// begin a grant with. bxctl writes no file: what it prints counts once the owner has saved it.
 import { SessionId, ToolName } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
+import { isPlainText } from "../../shared/text/escape.ts";
 import { err } from "../../shared/results/result.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { GRANTS_CHECK, GRANTS_EXPLAIN, type GrantSummary } from "../../shared/wire/broker_owner.ts";
@@ -80,13 +82,70 @@ async function explain(context: Context, args: readonly string[], usage: string)
   );
 }
 
+/** A whole grant file with a word on each key; strict until the owner says otherwise. */
+function draft(context: Context, args: readonly string[], usage: string): number {
+  const words = parseWords(args, {
+    mode: { type: "string" },
+    path: { type: "string", multiple: true },
+    host: { type: "string", multiple: true },
+    write: { type: "boolean" },
+    class: { type: "string" },
+  }, usage);
+  if (!words.ok) return fail(context, words);
+  const { values, positionals } = words.value;
+  const tool = ToolName.safeParse(positionals[0]);
+  const mode = values.mode ?? "ask";
+  const highest = DataClass.safeParse(values.class ?? "private");
+  const isKnown = mode === "auto" || mode === "ask" || mode === "deny";
+  const isClean = [...values.path ?? [], ...values.host ?? []].every((one) => isPlainText(one));
+  if (!tool.success || !highest.success || !isKnown || !isClean || positionals.length > 1) {
+    return fail(context, err("usage", `usage: bxctl ${usage}`));
+  }
+  const lines: (readonly [line: string, why: string] | null)[] = [
+    [`tool = "${tool.data}"`, "one tool, by its name"],
+    [`mode = "${mode}"`, "auto: runs unasked; ask: you are asked each time; deny: never"],
+    values.path
+      ? [
+        `paths = ${JSON.stringify(values.path)}`,
+        "these and all below them, inside a root of brokerd.toml",
+      ]
+      : null,
+    values.host
+      ? [`hosts = ${JSON.stringify(values.host)}`, "exactly these, each as https://name:port"]
+      : null,
+    ...(mode === "deny" ? [] : [
+      values.write ? ["write = true", "the paths may be changed"] as const : null,
+      [`max_taint = "${highest.data}"`, "the most confidential session that may call it"] as const,
+      [`result_class = "${highest.data}"`, "how confidential its result is"] as const,
+      [
+        "untrusted = true",
+        "its result is a stranger's word; false only for what you wrote",
+      ] as const,
+      [
+        'when_untrusted = "ask"',
+        "once a session has read a stranger's words: ask, or deny",
+      ] as const,
+    ]),
+  ];
+  const kept = lines.filter((line) => line !== null);
+  const text = kept.map(([line, why]) => `# ${why}\n${line}\n`).join("");
+  context.terminal.out(text);
+  context.terminal.err(
+    `Read every line, save it as ${context.home}/grants/${tool.data}.toml, then: bxctl grants check\n`,
+  );
+  return EXIT_OK;
+}
+
+const NEW =
+  "grants new TOOL [--mode auto|ask|deny] [--path FOLDER]... [--write] [--host ORIGIN]... [--class C]";
 const EXPLAIN = "grants explain TOOL [ARGUMENTS-AS-JSON] [--session ID] [--class C] [--untrusted]";
 
 export const GRANTS: Command = {
-  usage: `grants check | grants list | ${EXPLAIN}  [--json]`,
+  usage: `grants check | grants list | ${EXPLAIN}  [--json] | ${NEW}`,
   summary: "what the grant files allow, what is wrong with them, and why a call is refused",
   run(context, args) {
     const [verb, ...rest] = args;
+    if (verb === "new") return Promise.resolve(draft(context, rest, NEW));
     if (verb === "explain") return explain(context, rest, EXPLAIN);
     if ((verb === "check" || verb === "list") && rest.length === 0) {
       return list(context, verb === "check");

@@ -115,6 +115,8 @@ export const GrantSummary = z.strictObject({
   mode: z.enum(["auto", "ask", "deny"]).nullable(),
   max_taint: DataClass.nullable(),
   expires_unix_ms: z.int().nullable(),
+  /** Origins that it lets be reached. */
+  hosts: z.array(z.string().max(300)).max(32).optional(),
   /** Each with the file's line where it is known; empty means the grant counts. */
   problems: z.array(ShortText).max(32),
 });
