@@ -3,8 +3,8 @@
 // Options: --model uses the real small model; --mattermost talks over a Mattermost server, the double
 // or the one that BOXMAKER_MATTERMOST_URL names; --keep leaves everything running at the end.
 import { parseArgs } from "node:util";
-import { messageOf } from "../shared/results/result.ts";
 import { escapeForDisplay, escapeProse } from "../shared/text/escape.ts";
+import { runMain } from "./command.ts";
 import { type House, startHouse } from "./house.ts";
 import { bxctlCommand } from "./house.ts";
 import { makeScratch, type Scratch } from "./scratch.ts";
@@ -196,11 +196,4 @@ function stopSignal(): Promise<void> {
   });
 }
 
-if (import.meta.main) {
-  try {
-    Deno.exit(await main());
-  } catch (thrown) {
-    say(`try: ${messageOf(thrown)}`);
-    Deno.exit(1);
-  }
-}
+if (import.meta.main) await runMain("try", main);

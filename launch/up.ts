@@ -3,6 +3,7 @@
 // process ids, as JSON); --with JSON is the argv of one more program to keep alive, such as a model
 // server; --only ROLE,ROLE starts some of the roles.
 import { parseArgs } from "node:util";
+import { runMain } from "./command.ts";
 import { prepareHome } from "./home.ts";
 import { DAEMONS, type Program, roleProgram, supervise } from "./supervisor.ts";
 
@@ -18,13 +19,10 @@ async function main(): Promise<number> {
     },
   });
   const given = Deno.env.get("BOXMAKER_HOME") ?? "/var/lib/boxmaker";
-  const home = Deno.realPathSync(given);
+  const home = realHome(given);
   const source = Deno.realPathSync(new URL("..", import.meta.url));
   const prepared = prepareHome(home);
-  if (!prepared.ok) {
-    console.error(`up: ${prepared.code}: ${prepared.detail}`);
-    return 2;
-  }
+  if (!prepared.ok) throw new Error(`${prepared.code}: ${prepared.detail}`);
   const only = values.only?.split(",");
   const roles = DAEMONS.filter((role) => only === undefined || only.includes(role));
   const programs = [
@@ -44,6 +42,16 @@ async function main(): Promise<number> {
   say("stopping");
   await supervisor.stop();
   return 0;
+}
+
+function realHome(given: string): string {
+  try {
+    return Deno.realPathSync(given);
+  } catch {
+    throw new Error(
+      `There is no home folder at ${given}; make it (mkdir -m 700) or set BOXMAKER_HOME`,
+    );
+  }
 }
 
 function extra(json: string | undefined): Program[] {
@@ -68,4 +76,4 @@ function stopSignal(): Promise<void> {
   });
 }
 
-if (import.meta.main) Deno.exit(await main());
+if (import.meta.main) await runMain("up", main);
