@@ -103,6 +103,9 @@ houseTest(
     const item = await house.say(session, "hi");
     strictEqual(item.code, "answer-empty");
     assert(item.text.includes("thinking used up the limit"), item.text);
+    house.llama.script(() => withKnobs(speak(say("on and on ".repeat(50))), { limitTokens: 30 }));
+    const cut = await house.say(session, "count");
+    assert(cut.kind === "reply" && cut.text.includes("[cut off here"), cut.text);
   },
 );
 

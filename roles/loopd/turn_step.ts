@@ -46,6 +46,9 @@ export function nextStep(records: readonly SessionRecord[], maxCalls: number): S
   if (call !== undefined) return { is: "call", call, repeats: repeats.get(call.call) ?? 1 };
   const last = records.findLast((record): record is Assistant => record.kind === "assistant");
   if (last === undefined || last.tool_calls.length > 0) return { is: "ask" };
-  if (last.content.trim() !== "") return { is: "reply", text: last.content };
+  if (last.content.trim() !== "") {
+    const cut = last.finish === "length" ? "\n\n[cut off here: the context is used up]" : "";
+    return { is: "reply", text: last.content + cut };
+  }
   return stop("answer-empty", last.finish === "length" ? "thinking used up the limit" : "");
 }

@@ -102,7 +102,11 @@ houseTest("runTurn() ends a turn at its limit of calls and answers every call", 
     house,
     () => speak(call("recall", { query: `a${n++}` }), call("recall", { query: `b${n}` })),
   );
-  strictEqual((await house.say(session, "go")).code, "tool-calls-limit");
+  const item = await house.say(session, "go");
+  strictEqual(item.code, "tool-calls-limit");
+  for (const word of ["call 4 of 3", "is kept", "raise tool_calls"]) {
+    assert(item.text.includes(word), item.text);
+  }
   strictEqual(results(house).length, 4);
   house.llama.script(() => speak(say("Fine.")));
   strictEqual((await house.say(session, "go on")).text, "Fine.");
