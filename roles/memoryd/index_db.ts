@@ -4,7 +4,7 @@
 //    newest of equal hits comes first by comparing ids.
 // 2. Each row carries a digest of itself, checked when it is shown: a damaged label is never believed.
 // 3. A row lends its words to its neighbours in the same log only where that makes no neighbour seem
-//    cleaner: the lender's label must be covered by the borrower's. A scene is up to 64 rows that
+//    cleaner: the lender's label must be covered by the borrower's. A scene is up to 24 rows that
 //    follow each other in a log under one label; a note is a scene of its own.
 // Everything here may throw what SQLite throws; the index is disposable and its keeper rebuilds it.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -16,7 +16,7 @@ import { ranker } from "./ranking.ts";
 import { dayWords, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
-const INDEX_FORM = "2";
+const INDEX_FORM = "3";
 
 /** The name under which notes.md stands among the logs. */
 export const NOTES_LOG = "notes.md";
@@ -74,7 +74,7 @@ const TABLES = `
   CREATE VIRTUAL TABLE scenes USING fts5 (own, days, content = '', tokenize = ${TOKENIZER});
 `;
 
-const SCENE_ROWS = 64;
+const SCENE_ROWS = 24;
 const SLOTS = 1_024;
 const MAX_TIME = 2 ** 42;
 
