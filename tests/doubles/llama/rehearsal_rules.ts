@@ -42,6 +42,16 @@ const RULES: readonly Rule[] = [
     move: (m) => tool("memory", { action: "note", text: bare(m[1]) }),
   },
   {
+    // Fits a file that holds this one entry: a consolidation names every entry.
+    pattern: /^(?:please )?move (.+) out of (memory|user)$/is,
+    move: (m) =>
+      tool("memory", {
+        action: "consolidate",
+        file: m[2],
+        entries: [{ old: bare(m[1]), move: true }],
+      }),
+  },
+  {
     pattern: /^what (?:do|did) (?:you|i) (?:know|remember|tell you|say) about (.+)$/is,
     move: (m) => tool("recall", { query: question(m[1]), k: 5 }),
   },
