@@ -2,6 +2,7 @@
 // silence. Every test runs the real path from the request on.
 import { deepStrictEqual, match, notStrictEqual, ok, strictEqual } from "node:assert";
 import { settled } from "../../tests/doubles/manual_clock.ts";
+import { ApprovalId } from "../../shared/ids/ids.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import {
   grantToml,
@@ -124,6 +125,22 @@ Deno.test("answer() a code is read as a person types it, and only in its own thr
       code.slice(3).replaceAll("0", "o").replaceAll("1", "l")
     } `;
     strictEqual(say(house, typed, "approve", "gateway", one.session), "approved");
+  }));
+
+Deno.test("answer() a thread that was made for another question answers only that one", () =>
+  withHouse(async (house, test) => {
+    const one = await asks(house);
+    const [mine] = house.approvals.list("pending");
+    const made = ApprovalId.parse(`a-${"0".repeat(26)}`);
+    const said = (madeFor: ApprovalId) =>
+      house.approvals.answer(codeOf(test), "approve", "gateway", one.session, madeFor);
+    const wrong = said(made);
+    ok(wrong.ok);
+    strictEqual(wrong.value.outcome, "wrong_thread");
+    strictEqual(stateOf(house, one), "waiting_approval");
+    const right = said(mine?.approval ?? made);
+    ok(right.ok);
+    strictEqual(right.value.outcome, "approved");
   }));
 
 Deno.test("answer() a grant for bxctl alone is not answered over the channel", async () => {

@@ -7,14 +7,13 @@
 // 3. What is too old or too much is not answered, and the owner is told.
 import type { Health } from "./health.ts";
 import type { Intake } from "./intake.ts";
-import { Post, PostList, Posts, Reactions } from "./mattermost.ts";
+import { postsFrom } from "./listing.ts";
+import { Post, Posts, Reactions } from "./mattermost.ts";
 import type { Rest } from "./rest.ts";
 import type { Store } from "./store.ts";
 import type { Timers } from "./timers.ts";
 import type { Place } from "./trust.ts";
 
-const PER_PAGE = 100;
-const MAX_PAGES = 20;
 const MAX_REPLAYED = 500;
 const MAX_AGE_MS = 7 * 86_400_000;
 const MAX_IDS = 1_000;
@@ -52,24 +51,9 @@ async function readChannel(options: CatchUpOptions, channel: string): Promise<bo
   const { store, timers } = options;
   const cursor = store.cursor(channel);
   const from = cursor === undefined ? Infinity : cursor.at - timers.marginMs;
-  const found = new Map<string, Post>();
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const query = `page=${page}&per_page=${PER_PAGE}&skipFetchThreads=true`;
-    const path = `/channels/${channel}/posts?${query}`;
-    const list = await options.rest.ask({ method: "GET", path }, PostList);
-    if (list.is === "refused") return list.status !== 401;
-    if (list.is !== "ok") return false;
-    const posts = list.value.order.flatMap((id) => {
-      const post = Post.safeParse(list.value.posts[id]);
-      return post.success ? [post.data] : [];
-    });
-    for (const post of posts) found.set(post.id, post);
-    const oldest = posts.at(-1)?.create_at ?? 0;
-    if (list.value.order.length < PER_PAGE || oldest < from) break;
-  }
-  const posts = [...found.values()];
-  const oldest = Math.min(...posts.map((post) => post.create_at));
-  const isAll = posts.length < PER_PAGE * MAX_PAGES || oldest < from;
+  const list = await postsFrom(options.rest, channel, from);
+  if (list.is !== "ok") return list.is === "refused" && list.status !== 401;
+  const { posts, isAll } = list.value;
   const newest = posts.reduce((at, post) => Math.max(at, post.create_at), 0);
   store.step(() => {
     if (cursor !== undefined) take(options, posts.filter((post) => post.create_at >= from));

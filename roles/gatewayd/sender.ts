@@ -9,13 +9,12 @@ import type { Clock } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { Health } from "./health.ts";
-import { Anything, Post, PostList, Uploaded } from "./mattermost.ts";
+import { postsFrom } from "./listing.ts";
+import { Anything, Post, Uploaded } from "./mattermost.ts";
 import type { Answer, Rest } from "./rest.ts";
 import type { Outbound, Store } from "./store.ts";
 import { pauseMs, type Timers } from "./timers.ts";
 
-const PER_PAGE = 100;
-const MAX_PAGES = 20;
 /** A channel with nothing to do looks again anyway. */
 const IDLE_MS = 600_000;
 const BAD_ROOT = [
@@ -266,22 +265,11 @@ async function searchFor(desk: Desk, row: Outbound): Promise<Answer<string | nul
   const { health, clock, timers, rest, self } = desk;
   const skewMs = health.serverUnixMs() - clock.nowUnixMs();
   const from = row.tried_unix_ms + skewMs - timers.marginMs;
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const query = `page=${page}&per_page=${PER_PAGE}&skipFetchThreads=true`;
-    const path = `/channels/${row.channel}/posts?${query}`;
-    const list = await rest.ask({ method: "GET", path }, PostList);
-    if (list.is !== "ok") return list.is === "unknown" ? list : { is: "ok", value: null };
-    let oldest = Infinity;
-    for (const id of list.value.order) {
-      const parsed = Post.safeParse(list.value.posts[id]);
-      if (!parsed.success) continue;
-      const { user_id, props, create_at } = parsed.data;
-      oldest = Math.min(oldest, create_at);
-      if (user_id === self && props?.boxmaker_out === row.key) return { is: "ok", value: id };
-    }
-    if (list.value.order.length < PER_PAGE || oldest < from) break;
-  }
-  return { is: "ok", value: null };
+  const list = await postsFrom(rest, row.channel, from);
+  if (list.is === "unknown") return list;
+  const posts = list.is === "ok" ? list.value.posts : [];
+  const own = posts.find((one) => one.user_id === self && one.props?.boxmaker_out === row.key);
+  return { is: "ok", value: own?.id ?? null };
 }
 
 function uuid(random: Random): string {
