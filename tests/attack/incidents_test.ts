@@ -6,6 +6,7 @@ import { BUILT_IN_NAMES } from "../../roles/brokerd/builtin_grants.ts";
 import { evaluate } from "../../roles/brokerd/grant_match.ts";
 import { GrantFile } from "../../roles/brokerd/grant_schema.ts";
 import { ok as good } from "../../shared/results/result.ts";
+import { readText } from "../../shared/disk/durable.ts";
 import { isObject } from "../../shared/chain/chain_record.ts";
 import type { Label } from "../../shared/labels/label.ts";
 import * as brokerGateway from "../../shared/wire/broker_gateway.ts";
@@ -16,6 +17,7 @@ import * as loopBroker from "../../shared/wire/loop_broker.ts";
 import * as memory from "../../shared/wire/memory.ts";
 import {
   grantToml,
+  IMAGE,
   newCall,
   newTurn,
   openChat,
@@ -335,7 +337,31 @@ incident("tool poisoning and rug pulls", [
     "renderApproval() every other field of a plan shows too",
   ],
   ["roles/brokerd/runtime/checks_test.ts", "firstDifference() finds any entry that is changed"],
-]);
+], async () => {
+  // Asked for one image, said yes to when another is there: the yes is for what was shown.
+  const test = testHouse({ grants: ASK });
+  const before = test.open();
+  const one = { session: openChat(before), turn: newTurn(), call: newCall() };
+  before.calls.request({ ...one, tool: "list_dir", args: JSON.stringify({ path: ROOT }) });
+  await settled();
+  await before.close();
+  const names = readText(test.disk, "/srv/image/image.json", 9_999);
+  ok(names.ok);
+  const other = names.value.replace(IMAGE, "d".repeat(64));
+  test.disk.plant("/srv/image/image.json", new TextEncoder().encode(other));
+  const after = test.open();
+  try {
+    const [asked] = after.approvals.list("pending");
+    const said = after.approvals.answer(asked?.code ?? "", "approve", "owner", null);
+    ok(said.ok && said.value.outcome === "approved");
+    await settled();
+    strictEqual(test.fake.runs.length, 0, "a yes for one image ran another");
+    const [again] = after.approvals.list("pending");
+    strictEqual(again?.plan.image, "d".repeat(64), "it was not asked again");
+  } finally {
+    await after.close();
+  }
+});
 
 incident("the skill supply chain", [
   [
