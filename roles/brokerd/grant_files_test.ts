@@ -216,7 +216,9 @@ Deno.test("resolvePaths() links, loops, odd names and new files: the real place 
     ) {
       strictEqual(target(odd), "request-invalid", JSON.stringify(odd));
     }
-    for (const name of ["loop", "dangling"]) {
+    Deno.writeTextFileSync(`${base}/outside/secret`, "x");
+    Deno.linkSync(`${base}/outside/secret`, `${root}/hard`);
+    for (const name of ["loop", "dangling", "hard"]) {
       const found = resolvePaths(denoDisk, read, { path: `${root}/${name}` });
       ok(found.ok && found.value[0]?.problem !== null, name);
     }

@@ -64,8 +64,10 @@ function resolveOne(disk: Disk, need: PathArgument, asked: string): ResolvedPath
 
 function kindProblem(disk: Disk, path: string, kind: "file" | "folder"): string | null {
   try {
-    const there = disk.lstat(path).kind;
-    return there === kind ? null : `There is a ${there}, not a ${kind}, at that path`;
+    const there = disk.lstat(path);
+    if (there.kind !== kind) return `There is a ${there.kind}, not a ${kind}, at that path`;
+    // Another name of the same file may lie anywhere.
+    return kind === "file" && there.links !== 1 ? "That file has other names (hard links)" : null;
   } catch (thrown) {
     if (!(thrown instanceof DiskError)) throw thrown;
     return thrown.kind === "not_found"
