@@ -3,9 +3,9 @@
 // 1. A row's id is made of its time and place alone, so an index built anew has the same ids, and the
 //    newest of equal hits comes first by comparing ids.
 // 2. Each row carries a digest of itself, checked when it is shown: a damaged label is never believed.
-// 3. A row lends its words to its neighbours in the same log only where that makes no neighbour seem
-//    cleaner: the lender's label must be covered by the borrower's. A scene is up to 24 rows that
-//    follow each other in a log under one label; a note is a scene of its own.
+// 3. A row lends its words to the two rows after it and the one before, in the same log, and only
+//    where that makes none seem cleaner: the lender's label must be covered by the borrower's. A scene
+//    is up to 24 rows that follow each other in a log under one label; a note is a scene of its own.
 // Everything here may throw what SQLite throws; the index is disposable and its keeper rebuilds it.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { hash } from "node:crypto";
@@ -16,7 +16,7 @@ import { ranker } from "./ranking.ts";
 import { dayWords, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
-const INDEX_FORM = "3";
+const INDEX_FORM = "4";
 
 /** The name under which notes.md stands among the logs. */
 export const NOTES_LOG = "notes.md";
@@ -167,9 +167,9 @@ function tellWords(how: StatementSync, rows: readonly Placed[], from: number): v
   for (let i = Math.max(0, from); i < rows.length; i++) {
     const one = rows[i];
     if (one === undefined) continue;
-    const near = `${lent(rows[i - 1], one.row)} ${lent(rows[i + 1], one.row)}`;
+    const near = [rows[i - 2], rows[i - 1], rows[i + 1]].map((lender) => lent(lender, one.row));
     // Notes stand next to each other by chance.
-    how.run(one.id, one.own, one.row.log === NOTES_LOG ? "" : near);
+    how.run(one.id, one.own, one.row.log === NOTES_LOG ? "" : near.join(" "));
   }
 }
 
