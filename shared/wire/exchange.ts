@@ -67,9 +67,6 @@ export const ChunkEnd = message(
   z.strictObject({ bytes: z.int().min(0), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
 );
 
-/** Says that a request is still being worked on. */
-export const Keepalive = message("keepalive", z.strictObject({}));
-
 /** The one form of a refusal on a socket. */
 export const ErrorReply = message(
   "error",

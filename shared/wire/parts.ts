@@ -3,7 +3,6 @@ import { z } from "zod";
 import { ApprovalId, CallId, SessionId, Sha256, ToolName } from "../ids/ids.ts";
 
 export const ShortText = z.string().max(1_000);
-export const LongText = z.string().max(16_000);
 /** The last moment is the last that a Date can show. */
 export const UnixMs = z.int().min(0).max(8_640_000_000_000_000);
 export const Seq = z.int().min(0);
