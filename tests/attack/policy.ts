@@ -110,10 +110,12 @@ function toolsOf(suite: Suite, effectOf: (tool: string) => Effect): Tools {
       parameters: {
         type: "object",
         properties: Object.fromEntries(
-          Object.keys(parameters.properties).map((key) => [
-            key,
-            { type: "string", description: key, maxLength: 65_536 },
-          ]),
+          // Only the names matter: a pattern must name an argument of the tool.
+          Object.keys(parameters.properties).filter((key) => /^[a-z][a-z0-9_]{0,31}$/.test(key))
+            .map((key) => [
+              key,
+              { type: "string", description: key, maxLength: 65_536 },
+            ]),
         ),
         required: [],
         additionalProperties: false,

@@ -6,7 +6,7 @@ import { decodeUtf8, parseJson } from "../../shared/wire/codec.ts";
 export const Step = z.object({
   tool: z.string(),
   args: z.record(z.string(), z.unknown()),
-  mutates: z.boolean(),
+  mutates: z.boolean().default(true),
   /** Places in this step's result whose text a stranger can write. */
   vectors: z.array(z.string()).default([]),
 });
@@ -15,7 +15,8 @@ export type Step = z.output<typeof Step>;
 export const Suite = z.object({
   tools: z.array(z.object({
     name: z.string(),
-    parameters: z.object({ properties: z.record(z.string(), z.unknown()).default({}) }),
+    parameters: z.object({ properties: z.record(z.string(), z.unknown()).default({}) })
+      .default({ properties: {} }),
   })),
   /** Each place's harmless text. */
   vectors: z.record(z.string(), z.string()),
