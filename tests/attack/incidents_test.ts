@@ -28,7 +28,7 @@ import {
 import { settled } from "../doubles/manual_clock.ts";
 import type { House } from "../../roles/brokerd/house.ts";
 
-const SOURCE = new URL("../../", import.meta.url).pathname;
+const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
 /** A test of a class: what is proved elsewhere, as file and beginning of the test's name, and here. */
 function incident(
