@@ -16,7 +16,7 @@ const kills = Number(values.kills);
 const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
 
 if (values.channel === true) {
-  const program = new URL("./channel.ts", import.meta.url).pathname;
+  const program = decodeURIComponent(new URL("./channel.ts", import.meta.url).pathname);
   const child = new Deno.Command(Deno.execPath(), { args: ["run", "-A", program, ...Deno.args] });
   Deno.exit((await child.spawn().status).code);
 }
