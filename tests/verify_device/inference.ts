@@ -26,7 +26,7 @@ export interface Device {
   readonly onTurn?: (turn: number) => void;
 }
 
-const SOURCE = new URL("../../", import.meta.url).pathname;
+const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 const WORDS =
   "plan letter garden kitchen river window bread summer music travel winter candle boat " +
   "orchard forest market harbour piano bridge lantern";
