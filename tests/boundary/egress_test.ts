@@ -1,6 +1,7 @@
 // Guards roles/egressd/README.md on the real program under its real flags: exact origins, one reading of
 // a URL, no denied address, redirects handed back, secrets set last, bodies recorded before they leave.
 import { deepStrictEqual, match, ok as isTrue, strictEqual } from "node:assert";
+import { DENIED_RANGES } from "../../shared/config/egressd.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { call } from "../../shared/wire/dial.ts";
 import { EGRESS_GO } from "../../shared/wire/egress.ts";
@@ -245,3 +246,9 @@ Deno.test(
     }
   },
 );
+
+Deno.test("docs/egress.md lists exactly the ranges that are never dialled", () => {
+  const page = Deno.readTextFileSync(new URL("../../docs/egress.md", import.meta.url));
+  const listed = [...page.matchAll(/`([0-9.]+\/[0-9]+|\[[:0-9]+\])`/g)].map(([, range]) => range);
+  deepStrictEqual(listed.toSorted(), [...DENIED_RANGES].toSorted());
+});
