@@ -15,7 +15,7 @@ const DAY_WEIGHT = 3;
 const MAX_ROWS = 4_000;
 const MAX_SCENES = 1_000;
 /** Rows that are looked at beside their scenes. */
-const CANDIDATES = 100;
+const CANDIDATES = 60;
 
 /** The ids of the best `k` rows. */
 export type Ranker = (terms: Terms, k: number) => number[];
@@ -34,9 +34,10 @@ export function ranker(db: DatabaseSync): Ranker {
        WHERE scenes MATCH ? ORDER BY score LIMIT ${CANDIDATES}
      )
      SELECT one.id AS id FROM (
-       SELECT id, score FROM found
-       UNION ALL SELECT id, 0 FROM around WHERE id NOT IN (SELECT id FROM found)
-     ) AS one JOIN rows ON rows.id = one.id LEFT JOIN around ON around.id = rows.scene
+       SELECT found.id AS id, found.score AS score, rows.scene AS scene
+       FROM found JOIN rows ON rows.id = found.id
+       UNION ALL SELECT id, 0, id FROM around WHERE id NOT IN (SELECT id FROM found)
+     ) AS one LEFT JOIN around ON around.id = one.scene
      ORDER BY one.score + coalesce(around.score, 0), one.id DESC LIMIT ?`,
   );
   return (terms, k) => {
