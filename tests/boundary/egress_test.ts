@@ -213,11 +213,34 @@ Deno.test("egressd the socket is the call's alone and goes when its caller does"
     match(String(await open.open({ origins: [origin] }).catch(String)), /request-invalid/);
   }
   await way.close();
+  await noFolders();
+});
+
+async function noFolders(): Promise<void> {
   for (let i = 0; i < 200; i++) {
     if ([...Deno.readDirSync(`${open.home}/run/eg`)].length === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
   throw new Error("the folder stayed");
+}
+
+Deno.test("egressd a call that ends takes along a half-sent request and one without an answer", async () => {
+  const held = Promise.withResolvers<void>();
+  const came = Promise.withResolvers<void>();
+  await using origin = startOrigin(async () => {
+    came.resolve();
+    await held.promise;
+    return new Response("late");
+  });
+  const good = `http://127.0.0.1:${origin.port}`;
+  const way = await open.open({ origins: [good] });
+  const half = way.raw(`POST ${good}/half HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc`);
+  const unanswered = way.get(`${good}/slow`);
+  await came.promise;
+  await way.close();
+  await noFolders();
+  held.resolve();
+  isTrue(!(await half).includes("200") && (await unanswered).status !== 200);
 });
 
 const NO_OPENSSL = await new Deno.Command("openssl", { args: ["version"] }).output().then(
