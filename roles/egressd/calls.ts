@@ -17,7 +17,7 @@ import type { BodyOf } from "../../shared/wire/exchange.ts";
 import { MAX_CHUNK_BYTES } from "../../shared/wire/limits.ts";
 import type { Io } from "../../shared/wire/listen.ts";
 import { type Client, openCallSocket } from "./call_socket.ts";
-import { forward, type RequestLine, type Way } from "./forward.ts";
+import { forward, isOwnHeader, type RequestLine, type Way } from "./forward.ts";
 
 const MAX_CALLS = 32;
 const GO_MS = 60_000;
@@ -75,7 +75,9 @@ export function egressCalls(ports: CallsPorts): EgressCalls {
 /** Nothing of a secret is in the sentence. */
 function askedProblem({ origins, inject }: Open): string | null {
   if (!origins.every((one) => readHttpUrl(one)?.origin === one)) return "An origin is not exact";
-  if (inject === null || /^[\x20-\x7e]+$/.test(inject.value)) return null;
+  if (inject === null) return null;
+  if (isOwnHeader(inject.header)) return `${inject.header} belongs to the connection`;
+  if (/^[\x20-\x7e]+$/.test(inject.value)) return null;
   return `The value for ${inject.header} cannot stand in a header`;
 }
 

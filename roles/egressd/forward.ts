@@ -22,6 +22,11 @@ const HOP_HEADERS = [
   "host",
 ];
 
+/** Whether a header belongs to the connection or the framing, and is never set by anybody else. */
+export function isOwnHeader(name: string): boolean {
+  return [...HOP_HEADERS, "content-length"].includes(name.toLowerCase());
+}
+
 export type RequestLine = {
   readonly method: string;
   readonly url: string;

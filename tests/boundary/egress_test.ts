@@ -212,6 +212,18 @@ Deno.test("egressd the socket is the call's alone and goes when its caller does"
   for (const origin of ["https://x.example", "https://x.example:443/", "https://*:443"]) {
     match(String(await open.open({ origins: [origin] }).catch(String)), /request-invalid/);
   }
+  for (
+    const [header, value] of [["Host", "x"], ["content-length", "1"], ["X-Key", "a\r\nb"], [
+      "X-Key",
+      "é",
+    ]]
+  ) {
+    const inject = { header: header ?? "", value: value ?? "" };
+    const origins = ["https://x.example:443"];
+    const refused = String(await open.open({ origins, inject }).catch(String));
+    match(refused, /request-invalid/);
+    isTrue(!refused.includes("a\r"));
+  }
   await way.close();
   await noFolders();
 });
