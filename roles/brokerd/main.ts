@@ -1,9 +1,8 @@
 // brokerd: decides whether each tool call may run, has it run, and records both.
-import { boot } from "../../shared/boot/boot.ts";
-import { writeLog } from "../../shared/boot/process.ts";
+import { runRole, writeLog } from "../../shared/boot/process.ts";
 import { BrokerdConfig } from "../../shared/config/brokerd.ts";
 import { podmanFolders } from "../../shared/podman/podman_env.ts";
-import { err, messageOf } from "../../shared/results/result.ts";
+import { err, ok } from "../../shared/results/result.ts";
 import { readSecret } from "../../shared/secrets/secret_store.ts";
 import { realAsFarAsThere } from "./real_paths.ts";
 import { openHouse } from "./house.ts";
@@ -19,72 +18,67 @@ function die(code: string, detail: string): never {
 if (Deno.uid() === 0) {
   die("root-refused", "Containers started from here would be rootful; use an ordinary user");
 }
-const booted = boot("brokerd", BrokerdConfig, Deno.env.get("BOXMAKER_HOME"), writeLog);
-if (!booted.ok) die(booted.code, booted.detail);
-const { home, config, disk, clock, random, log, lock, socket, startedUnixMs } = booted.value;
 
-const source = decodeURIComponent(new URL("../../", import.meta.url).pathname).replace(/\/$/, "");
-const folders = podmanFolders(home, config.runtime);
-const image = config.runtime.image ?? `${source}/build/image`;
-const secretFiles = Object.values(config.secrets).flatMap((one) =>
-  "file" in one ? one.file : "credential" in one ? one.credential : []
-);
-const kept = [
-  home,
-  source,
-  image,
-  ...config.runtime.images,
-  folders.store,
-  folders.run,
-  Deno.execPath(),
-  ...secretFiles,
-];
-const ports = { clock, random, disk };
-const runtime = openRuntime({
-  home,
-  podman: config.runtime.podman,
-  folders,
-  image,
-  furtherImages: config.runtime.images,
-  source,
-  deno: Deno.execPath(),
-  concurrent: config.runtime.concurrent,
-}, ports);
-runtime.ready().then((status) => {
-  if (status.state === "refusing") log.error(`${status.code}: ${status.detail}`);
-  else log.info(`containers: ${status.state}`);
+await runRole("brokerd", BrokerdConfig, (booted) => {
+  const { home, config, disk, clock, random, log, socket, startedUnixMs } = booted;
+  const source = decodeURIComponent(new URL("../../", import.meta.url).pathname).replace(/\/$/, "");
+  const folders = podmanFolders(home, config.runtime);
+  const image = config.runtime.image ?? `${source}/build/image`;
+  const secretFiles = Object.values(config.secrets).flatMap((one) =>
+    "file" in one ? one.file : "credential" in one ? one.credential : []
+  );
+  const kept = [
+    home,
+    source,
+    image,
+    ...config.runtime.images,
+    folders.store,
+    folders.run,
+    Deno.execPath(),
+    ...secretFiles,
+  ];
+  const ports = { clock, random, disk };
+  const runtime = openRuntime({
+    home,
+    podman: config.runtime.podman,
+    folders,
+    image,
+    furtherImages: config.runtime.images,
+    source,
+    deno: Deno.execPath(),
+    concurrent: config.runtime.concurrent,
+  }, ports);
+  runtime.ready().then((status) => {
+    if (status.state === "refusing") log.error(`${status.code}: ${status.detail}`);
+    else log.info(`containers: ${status.state}`);
+  });
+
+  const house = openHouse({
+    ...ports,
+    ...peers(socket),
+    home,
+    config,
+    log,
+    runtime,
+    startedUnixMs,
+    imageFolder: image,
+    forbidden: [...new Set(kept.map((path) => realAsFarAsThere(disk, path)))],
+    fatal: (detail) => die("disk-failed", detail),
+    secret: (name) => {
+      const from = config.secrets[name];
+      if (from === undefined) return err("secret-missing", `There is no secret ${name}`);
+      const ownerUid = Deno.uid() ?? -1;
+      return readSecret({ disk, env: (key) => Deno.env.get(key), ownerUid, log }, name, from);
+    },
+  });
+
+  if (!house.ok) return house;
+  const servers = serve(house.value, socket);
+  log.info(`started; audit log at record ${house.value.audit.head().n}`);
+  return ok({
+    async stop() {
+      await Promise.all(servers.map((server) => server.close()));
+      await house.value.close();
+    },
+  });
 });
-
-const house = openHouse({
-  ...ports,
-  ...peers(socket),
-  home,
-  config,
-  log,
-  runtime,
-  startedUnixMs,
-  imageFolder: image,
-  forbidden: [...new Set(kept.map((path) => realAsFarAsThere(disk, path)))],
-  fatal: (detail) => die("disk-failed", detail),
-  secret: (name) => {
-    const from = config.secrets[name];
-    if (from === undefined) return err("secret-missing", `There is no secret ${name}`);
-    const ownerUid = Deno.uid() ?? -1;
-    return readSecret({ disk, env: (key) => Deno.env.get(key), ownerUid, log }, name, from);
-  },
-});
-if (!house.ok) die(house.code, house.detail);
-const servers = serve(house.value, socket);
-log.info(`started; audit log at record ${house.value.audit.head().n}`);
-
-const stop = async () => {
-  try {
-    await Promise.all(servers.map((server) => server.close()));
-    await house.value.close();
-  } catch (thrown) {
-    log.error(`while stopping: ${messageOf(thrown)}`);
-  }
-  lock.release();
-  Deno.exit(0);
-};
-for (const signal of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(signal, stop);
