@@ -1,5 +1,6 @@
 // Time to the first word: through bxctl's socket, loopd and inferproxy, beside the same request sent
-// to the same server directly. The server answers at once, so the difference is the house's own.
+// to the same server directly. What the server itself takes, from the whole request to the first
+// word it has, depends on how much of the prompt is new and is left out of both.
 import { type House } from "../../launch/house.ts";
 import { givenModel } from "../../launch/served_model.ts";
 import { MessageId, SessionId, ulid } from "../../shared/ids/ids.ts";
@@ -16,7 +17,20 @@ import { inTurn, line, ms, spread } from "./rounds.ts";
 const ROUNDS = 40;
 
 export async function benchFirstToken(): Promise<void> {
-  const llama = await startLlamaDouble({ script: rehearsal });
+  let hasWordAt = 0;
+  const llama = await startLlamaDouble({
+    script: (request, state) => {
+      hasWordAt = performance.now();
+      return rehearsal(request, state);
+    },
+  });
+  const withoutServer = async (act: () => Promise<number>): Promise<number> => {
+    // What a turn leaves to be done after its answer, such as indexing, is over before the next one.
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    const total = await act();
+    const asked = llama.record.findLast((one) => one.path.includes("/chat/completions"));
+    return total - (hasWordAt - (asked?.arrivedMs ?? hasWordAt));
+  };
   const server = `http://127.0.0.1:${llama.port}`;
   {
     await using rig = await e2eHouse({ model: givenModel(server) });
@@ -25,8 +39,8 @@ export async function benchFirstToken(): Promise<void> {
     await watcher.turn(session);
     const body = lastChatBody(llama.record);
     const results = await inTurn({
-      direct: () => direct(server, body),
-      house: () => watcher.turn(session),
+      direct: () => withoutServer(() => direct(server, body)),
+      house: () => withoutServer(() => watcher.turn(session)),
     }, ROUNDS);
     const through = spread(results.get("house") ?? []);
     const bare = spread(results.get("direct") ?? []);
