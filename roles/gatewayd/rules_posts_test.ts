@@ -204,7 +204,7 @@ Deno.test("rule 29: health is the time of the last good ping, and an outage is t
   await using house = await gatewayHouse();
   await house.ready();
   await answered(house, "one");
-  strictEqual(house.gateway().health.state(), "connected");
+  await house.until("connected", () => house.gateway().health.state() === "connected");
   house.rig.double.set({ upgradeRefused: true, sessionsInvalid: true });
   house.rig.double.drop("half-open");
   await house.until("lost", () => house.gateway().health.state() === "lost");
@@ -212,7 +212,7 @@ Deno.test("rule 29: health is the time of the last good ping, and an outage is t
   house.rig.double.calm();
   house.rig.double.set({ upgradeRefused: false, sessionsInvalid: false });
   await house.until("told", () => countOf(house, /^The channel was down for 1 min/) === 1);
-  strictEqual(house.gateway().health.state(), "connected");
+  await house.until("connected", () => house.gateway().health.state() === "connected");
 });
 
 Deno.test("orders are answered in their thread and never reach the model", async () => {
