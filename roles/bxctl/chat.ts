@@ -209,6 +209,7 @@ async function onState(chat: Chat, state: BodyOf<typeof TurnState>): Promise<Res
         ? "type approve or deny"
         : `answer with: bxctl approve ${code}, or bxctl deny ${code}`,
     );
+    if (chat.context.terminal.isInteractive) chat.screen.prompt();
   }
   return ok(null);
 }

@@ -56,7 +56,9 @@ export function chatScreen(terminal: Terminal, style: "streaming" | "whole"): Ch
     state(state) {
       const line = stateLine(state);
       if (state.state !== "writing") endStream();
-      if (terminal.isInteractive) progress.show(line);
+      // The question itself stands on the terminal, and the answer is typed below it.
+      if (terminal.isInteractive && state.state === "waiting_approval") progress.clear();
+      else if (terminal.isInteractive) progress.show(line);
       // Without a terminal each new step is one line, so that a log of it can be read.
       else if (state.state !== "reading" && line !== last) terminal.err(`${shown(line)}\n`);
       last = line;
