@@ -12,3 +12,12 @@ export async function runMain(name: string, main: () => Promise<number>): Promis
     Deno.exit(2);
   }
 }
+
+/** Resolves when the process is told to end. */
+export function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      Deno.addSignalListener(name, () => resolve());
+    }
+  });
+}

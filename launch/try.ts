@@ -4,7 +4,7 @@
 // or the one that BOXMAKER_MATTERMOST_URL names; --keep leaves everything running at the end.
 import { parseArgs } from "node:util";
 import { escapeForDisplay, escapeProse } from "../shared/text/escape.ts";
-import { runMain } from "./command.ts";
+import { runMain, stopSignal } from "./command.ts";
 import { type House, startHouse } from "./house.ts";
 import { bxctlCommand } from "./house.ts";
 import { makeScratch, type Scratch } from "./scratch.ts";
@@ -186,14 +186,6 @@ async function main(): Promise<number> {
     await house.stop();
     await mattermost?.stop();
   }
-}
-
-function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-      Deno.addSignalListener(name, () => resolve());
-    }
-  });
 }
 
 if (import.meta.main) await runMain("try", main);

@@ -3,7 +3,7 @@
 // process ids, as JSON); --with JSON is the argv of one more program to keep alive, such as a model
 // server; --only ROLE,ROLE starts some of the roles.
 import { parseArgs } from "node:util";
-import { runMain } from "./command.ts";
+import { runMain, stopSignal } from "./command.ts";
 import { prepareHome } from "./home.ts";
 import { DAEMONS, type Program, roleProgram, supervise } from "./supervisor.ts";
 
@@ -66,14 +66,6 @@ function extra(json: string | undefined): Program[] {
 function announce(path: string, pids: ReadonlyMap<string, number>): void {
   Deno.writeTextFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(pids)) + "\n");
   Deno.renameSync(`${path}.new`, path);
-}
-
-function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-      Deno.addSignalListener(name, () => resolve());
-    }
-  });
 }
 
 if (import.meta.main) await runMain("up", main);

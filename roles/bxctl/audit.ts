@@ -13,6 +13,7 @@ import {
   fail,
   parseWords,
   print,
+  storedRecords,
   wholeNumber,
 } from "./context.ts";
 import { progressLine, shown, table, tint } from "./terminal.ts";
@@ -42,11 +43,7 @@ async function tail(context: Context, args: readonly string[], usage: string): P
   if (!count.ok) return fail(context, count);
   const got = await askText(context, SOCKET, AUDIT_TAIL, { count: count.value });
   if (!got.ok) return fail(context, got);
-  const lines = got.value.text.split("\n").filter((line) => line !== "");
-  const records = lines.map((line) => {
-    const parsed = parseCanonicalText(line);
-    return parsed.ok ? parsed.value : { unreadable: line };
-  });
+  const { lines, records } = storedRecords(got.value.text);
   const { head } = got.value.reply.body;
   return print(
     context,

@@ -5,7 +5,7 @@ import type { Random } from "../../shared/clock/random.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
 import { type Err, err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { escapeJson } from "../../shared/text/escape.ts";
-import { canonicalText, decodeUtf8 } from "../../shared/wire/codec.ts";
+import { canonicalText, decodeUtf8, parseCanonicalText } from "../../shared/wire/codec.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import { call, type CallOptions } from "../../shared/wire/dial.ts";
 import type { BodyOf, Exchange, MessageSchema, Said } from "../../shared/wire/exchange.ts";
@@ -98,6 +98,16 @@ export function parseWords<T extends NonNullable<ParseArgsConfig["options"]>>(
   } catch (thrown) {
     return err("usage", `${messageOf(thrown)}; usage: bxctl ${usage}`);
   }
+}
+
+/** The lines of a stored log, and each as its value; a line that cannot be read says so. */
+export function storedRecords(text: string): { lines: string[]; records: unknown[] } {
+  const lines = text.split("\n").filter((line) => line !== "");
+  const records = lines.map((line) => {
+    const parsed = parseCanonicalText(line);
+    return parsed.ok ? parsed.value : { unreadable: line };
+  });
+  return { lines, records };
 }
 
 /** A whole number within bounds out of a command's word. Fails with `usage`. */

@@ -20,6 +20,7 @@ import {
   fail,
   parseWords,
   print,
+  storedRecords,
   wholeNumber,
 } from "./context.ts";
 import { sessionPage } from "./session_page.ts";
@@ -109,11 +110,7 @@ async function show(context: Context, args: readonly string[], usage: string): P
     epoch: epoch.value < 0 ? null : epoch.value,
   });
   if (!got.ok) return fail(context, got);
-  const lines = got.value.text.split("\n").filter((line) => line !== "");
-  const records = lines.map((line) => {
-    const parsed = parseCanonicalText(line);
-    return parsed.ok ? parsed.value : { unreadable: line };
-  });
+  const { lines, records } = storedRecords(got.value.text);
   return print(
     context,
     { ...got.value.reply.body, records },

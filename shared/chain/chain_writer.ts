@@ -3,6 +3,7 @@
 import type { Disk } from "../disk/disk.ts";
 import { type Appender, attempt, mustEnd, openAppender, readBytes } from "../disk/durable.ts";
 import { type Err, ok, type Result } from "../results/result.ts";
+import { joinBytes } from "../wire/chunks.ts";
 import { encodeUtf8 } from "../wire/codec.ts";
 import { FILE_START } from "./chain_reader.ts";
 import {
@@ -82,7 +83,7 @@ function appendRecords(
     place = { n: place.n + 1, hash, start: place.end, end: place.end + bytes.length };
     lines.push(bytes);
   }
-  const written = appender.append(joined(lines));
+  const written = appender.append(joinBytes(lines));
   if (!written.ok || at.headPath === null) return written.ok ? ok(place) : written;
   const headed = writeHead(at.disk, at.headPath, nameOf(at.path), place);
   if (headed.ok) return ok(place);
@@ -90,16 +91,6 @@ function appendRecords(
   // The records were never acknowledged: without them, the next append follows the old head again.
   const cut = appender.cutTo(start);
   return cut.ok ? headed : cut;
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 function chainOf(at: ChainFiles, appender: Appender, last: Place): Chain {
