@@ -102,7 +102,7 @@ export function decide(one: Case, approvedHash: string | null): Ruling {
     return { ruling: "deny", code: verdict.code, grant: verdict.grant, findings };
   }
   const plan = frozen(
-    planOf(one.caller, one.tool, one.args, one.paths, verdict.grant, one.defaults),
+    planOf(one.caller, one.tool, one.args, one.paths, verdict.grant, verdict.limits, one.defaults),
   );
   const hash = planHash(plan);
   if (verdict.verdict === "auto" || approvedHash === hash) {

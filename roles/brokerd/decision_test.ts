@@ -171,6 +171,24 @@ Deno.test("decide() an ask becomes a decision for the very plan that was approve
   strictEqual(decide({ ...one, isStopped: true }, first.hash).ruling, "deny");
 });
 
+Deno.test("decide() the plan has the lowest limit of all grants that fit, and of the defaults where one is silent", () => {
+  const one = clockCase();
+  const [clock] = one.set.grants.filter((grant) => grant.tool === "clock");
+  ok(clock !== undefined && clock.mode !== "deny");
+  const under = (...limits: (typeof clock.limits)[]) => {
+    const grants = limits.map((each) => ({ ...clock, limits: each }));
+    const ruling = decide({ ...one, set: { ...one.set, grants } }, null);
+    ok(ruling.ruling === "allow");
+    return ruling.plan.limits;
+  };
+  strictEqual(under({ timeout_s: 600 }).timeout_s, 600);
+  for (const limits of [[{ timeout_s: 600 }, {}], [{}, { timeout_s: 600 }]]) {
+    strictEqual(under(...limits).timeout_s, 5);
+  }
+  const both = under({ timeout_s: 600, pids: 20 }, { timeout_s: 3, output_bytes: 10 });
+  strictEqual(`${both.timeout_s} ${both.pids} ${both.output_bytes}`, "3 20 10");
+});
+
 function asking(): Case["set"] {
   const grants = builtInGrants("auto").map((grant) => ({ ...grant, mode: "ask" as const }));
   return { ...clockCase().set, grants };

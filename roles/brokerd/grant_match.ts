@@ -5,10 +5,11 @@
 //    call falls under it, or a folder that the call would open holds something under it.
 // 3. An allowing grant counts only when every one of its constraints holds for every value.
 // 4. A higher label, or a problem file, never widens the verdict.
-import { classWithin, type Label } from "../../shared/labels/label.ts";
+// 5. When several grants fit alike, the call gets the strictest of what they say, in any order.
+import { classWithin, join, type Label } from "../../shared/labels/label.ts";
 import { globMatches } from "./glob.ts";
 import { looksLikeHttp, readHttpUrl } from "../../shared/url/origin.ts";
-import type { AllowGrant, DenyGrant, Grant } from "./grant_schema.ts";
+import type { AllowGrant, DenyGrant, Grant, GrantLimits } from "./grant_schema.ts";
 import { MISS_ORDER, type Reason } from "./reasons.ts";
 
 /** A path that a call names. All are absolute; links are resolved as far as the path exists. */
@@ -54,7 +55,9 @@ export type Finding = { readonly grant: string; readonly said: "auto" | "ask" | 
 export type Verdict =
   | {
     readonly verdict: "auto" | "ask";
+    /** The first that fits, with the strictest of what all that fit say beside limits. */
     readonly grant: AllowGrant;
+    readonly limits: readonly GrantLimits[];
     readonly findings: readonly Finding[];
   }
   | {
@@ -98,9 +101,30 @@ export function evaluate(
     else if (MISS_ORDER.indexOf(said) > MISS_ORDER.indexOf(nearest)) nearest = said;
   }
   if (denying !== null) return deny("denied_by_grant", denying, findings);
-  const best = allowing.find((one) => one.said === "auto") ?? allowing[0];
-  if (best === undefined) return deny(nearest, null, findings);
-  return { verdict: best.said, grant: best.grant, findings };
+  const said = allowing.some((one) => one.said === "auto") ? "auto" : "ask";
+  const fitting = allowing.filter((one) => one.said === said).map((one) => one.grant);
+  const [first] = fitting;
+  if (first === undefined) return deny(nearest, null, findings);
+  const grant = fitting.reduce(strictest, first);
+  return { verdict: said, grant, limits: fitting.map((one) => one.limits), findings };
+}
+
+/** `a` with the stricter word of both; a secret is used only when both name it. */
+function strictest(a: AllowGrant, b: AllowGrant): AllowGrant {
+  const label = join(
+    { class: a.result_class, untrusted: a.untrusted },
+    { class: b.result_class, untrusted: b.untrusted },
+  );
+  const { secret, ...rest } = a;
+  const isAgreed = secret?.name === b.secret?.name && secret?.as === b.secret?.as;
+  return {
+    ...rest,
+    ...(isAgreed && secret !== undefined ? { secret } : {}),
+    hosts: a.hosts.filter((host) => b.hosts.includes(host)),
+    result_class: label.class,
+    untrusted: label.untrusted,
+    approver: a.approver === "local" ? a.approver : b.approver,
+  };
 }
 
 function judge(

@@ -120,6 +120,44 @@ Deno.test("evaluate() what holds is let through: auto over ask, and ask in an un
   strictEqual(rule([allow()], question({ job: "daily" })), "auto");
 });
 
+Deno.test("evaluate() of several grants that fit, the strictest word counts, whichever comes first", () => {
+  const api = { name: "key", as: "header:X-Key" };
+  const hosts = ["https://a.example:443", "https://b.example:443"];
+  const loose = allow({
+    name: "a.toml",
+    result_class: "public",
+    untrusted: false,
+    hosts,
+    secret: api,
+  });
+  const strict = allow({
+    name: "b.toml",
+    result_class: "private",
+    hosts: hosts.slice(0, 1),
+    approver: "local",
+    limits: { timeout_s: 2 },
+  });
+  const asked = question({ network: true, args: { url: "https://a.example:443/" } });
+  for (const grants of [[loose, strict], [strict, loose], [strict, loose, strict]]) {
+    const verdict = evaluate(setOf(grants), asked, BUILT_IN_NAMES);
+    ok(verdict.verdict === "auto");
+    const { grant } = verdict;
+    strictEqual(grant.result_class, "private");
+    strictEqual(grant.untrusted, true, "a file's name decided that a stranger's word is trusted");
+    deepStrictEqual(grant.hosts, ["https://a.example:443"]);
+    strictEqual(grant.approver, "local");
+    strictEqual(grant.secret, undefined, "a secret went out that only one of them names");
+    ok(verdict.limits.some((one) => one.timeout_s === 2));
+  }
+  const both = evaluate(setOf([loose, { ...loose, name: "c.toml" }]), asked, BUILT_IN_NAMES);
+  ok(both.verdict === "auto" && both.grant.secret?.name === "key" && !both.grant.untrusted);
+  const other = { ...loose, secret: { name: "other", as: "header:X-Key" } };
+  const two = evaluate(setOf([loose, other]), asked, BUILT_IN_NAMES);
+  ok(two.verdict === "auto" && two.grant.secret === undefined);
+  const asking = evaluate(setOf([{ ...strict, mode: "ask" }, loose]), asked, BUILT_IN_NAMES);
+  ok(asking.verdict === "auto" && !asking.grant.untrusted, "auto counts alone, over ask");
+});
+
 Deno.test("evaluate() of several misses the nearest is named", () => {
   strictEqual(rule([allow({ expires: 1 }), allow({ real_paths: ["/x"] })]), "path_outside");
   strictEqual(

@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { Tool } from "./catalog.ts";
 import { isBuiltInName, PLACES } from "./builtin_tools.ts";
 import type { JsonObject } from "./grant_match.ts";
-import type { AllowGrant } from "./grant_schema.ts";
+import type { AllowGrant, GrantLimits } from "./grant_schema.ts";
 import { containerArguments, type ResolvedPath } from "./real_paths.ts";
 
 export const PLAN_VERSION = 1;
@@ -60,13 +60,14 @@ export function placeOf(tool: string): Plan["where"] {
   return isBuiltInName(tool) ? PLACES[tool] : "container";
 }
 
-/** The plan of one call under one grant. */
+/** The plan of one call under a grant; the lowest of each of `limits` holds. */
 export function planOf(
   caller: Caller,
   tool: Tool,
   args: JsonObject,
   paths: readonly ResolvedPath[],
   grant: AllowGrant,
+  limits: readonly GrantLimits[],
   defaults: LimitDefaults,
 ): Plan {
   const { manifest } = tool;
@@ -85,7 +86,7 @@ export function planOf(
     image: grant.image ?? tool.image,
     tool_sha256: tool.sha256,
     catalog: (grant.image === undefined ? null : tool.elsewhere.get(grant.image)) ?? tool.catalog,
-    limits: limitsOf(manifest, grant, defaults),
+    limits: limits.map((one) => limitsOf(manifest, one, defaults)).reduce(lowest),
     label: { ...caller.label },
     result_label: { class: grant.result_class, untrusted: grant.untrusted },
     grant: { name: grant.name, sha256: grant.sha256 },
@@ -94,8 +95,7 @@ export function planOf(
 }
 
 /** The grant's word, else the stricter of the tool's and the owner's defaults; always within bounds. */
-function limitsOf(manifest: Manifest, grant: AllowGrant, defaults: LimitDefaults): ToolLimits {
-  const { limits } = grant;
+function limitsOf(manifest: Manifest, limits: GrantLimits, defaults: LimitDefaults): ToolLimits {
   const own = manifest.limits;
   return ToolLimits.parse({
     timeout_s: limits.timeout_s ?? Math.min(own.timeout_s, defaults.timeout_s),
@@ -103,6 +103,15 @@ function limitsOf(manifest: Manifest, grant: AllowGrant, defaults: LimitDefaults
     memory_mb: limits.memory_mb ?? Math.max(32, Math.min(own.memory_mb, defaults.memory_mb)),
     pids: limits.pids ?? Math.max(16, Math.min(own.pids, defaults.pids)),
   });
+}
+
+function lowest(a: ToolLimits, b: ToolLimits): ToolLimits {
+  return {
+    timeout_s: Math.min(a.timeout_s, b.timeout_s),
+    output_bytes: Math.min(a.output_bytes, b.output_bytes),
+    memory_mb: Math.min(a.memory_mb, b.memory_mb),
+    pids: Math.min(a.pids, b.pids),
+  };
 }
 
 /** SHA-256 of a plan in a domain of its own. */
