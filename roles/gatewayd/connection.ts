@@ -3,7 +3,8 @@
 //
 // 1. The token goes into the header of the upgrade; only so can a connection be resumed.
 // 2. A connection counts when it said hello, or answered the first ping without one: then it is the
-//    old one, and what was missed has already been replayed.
+//    old one, and what the server had kept has been replayed. What a deaf server never kept is not
+//    among that, so whoever listens reads back after every opening.
 // 3. A reply that is not OK is a deaf server. How a connection ended means nothing.
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
@@ -34,6 +35,8 @@ export interface ConnectionOptions {
   readonly health: Health;
   readonly signal: AbortSignal;
   readonly open: OpenWire;
+  /** A connection is open; what it brings before `onUp` may come after something that is missing. */
+  readonly onOpen: () => void;
   /** Events carry on from where they ended (`resumed`), or some may be missing (`new`, `gap`). */
   readonly onUp: (how: "resumed" | "new" | "gap") => void;
   readonly onEvent: (event: string, data: Readonly<Record<string, unknown>>) => void;
@@ -108,7 +111,10 @@ async function oneConnection(options: ConnectionOptions, state: State): Promise<
     options.onEvent(message.event, message.data ?? {});
   };
   const wire = options.open(addressOf(options.base, state), authorization(options.token), {
-    open: ping,
+    open: () => {
+      options.onOpen();
+      ping();
+    },
     message: (text) => {
       if (!ended.signal.aborted) onMessage(readMessage(text));
     },
@@ -133,9 +139,9 @@ async function oneConnection(options: ConnectionOptions, state: State): Promise<
   return isUp;
 }
 
-/** Notes an event's number; false when some before it are missing. */
+/** Notes an event's number; false when it is not the next, as then some may be missing. */
 function takeSeq(state: State, seq: number | undefined): boolean {
-  if (seq === undefined || seq <= state.seq) return true;
+  if (seq === undefined) return true;
   const isNext = seq === state.seq + 1;
   state.seq = seq;
   return isNext;

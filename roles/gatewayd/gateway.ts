@@ -183,9 +183,13 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
     everySoOften(),
     keepConnected({
       ...inner,
+      onOpen: events.hold,
       onUp: (how) => {
-        if (how !== "gap") tellOutage(inner, sender, direct);
-        if (how !== "resumed") events.missed();
+        if (how !== "gap") {
+          tellOutage(inner, sender, direct);
+          events.flow();
+        }
+        events.missed();
       },
       onEvent: (event, data) => {
         if (event === "config_changed") met.needsLimit = true;
@@ -220,6 +224,8 @@ function heldEvents(inner: Inner, reading: CatchUpOptions) {
   const { clock, timers, signal, met, rest, log, health } = inner;
   let held: (readonly [string, Readonly<Record<string, unknown>>])[] | null = null;
   let isMissing = false;
+  let isReading = false;
+  let isOpening = false;
   let round: Promise<void> = Promise.resolve();
   const read = async () => {
     for (let n = 0; isMissing && !signal.aborted; n++) {
@@ -236,16 +242,24 @@ function heldEvents(inner: Inner, reading: CatchUpOptions) {
       isMissing = true;
       await clock.sleep(pauseMs(timers, n, 1), signal);
     }
+    isReading = false;
+    if (isOpening || signal.aborted) return;
     const waiting = held ?? [];
     held = null;
-    if (signal.aborted) return;
     for (const [event, data] of waiting) reading.intake.event(event, data);
   };
   return {
+    /** What comes waits until `flow`, and then for the reading that follows. */
+    hold(): void {
+      isOpening = true;
+      held ??= [];
+    },
+    flow: () => void (isOpening = false),
     missed(): void {
       isMissing = true;
-      if (held !== null) return;
-      held = [];
+      held ??= [];
+      if (isReading) return;
+      isReading = true;
       round = read();
     },
     take(event: string, data: Readonly<Record<string, unknown>>): void {

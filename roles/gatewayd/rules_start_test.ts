@@ -17,6 +17,10 @@ async function answered(house: House, message: string, root = ""): Promise<strin
   return post.id;
 }
 
+const upgrades = (house: House) =>
+  house.rig.double.traffic().filter((one) => one.kind === "socket" && one.what === "upgraded")
+    .length;
+
 const sessionOf = (post: { readonly id: string }) => SessionId.parse(`mm-${post.id}`);
 
 function countOf(house: House, text: string): number {
@@ -204,6 +208,40 @@ Deno.test("rule 10: a gap and a new connection lead to a whole catch-up", async 
   await answered(house, "after a restart");
   const sockets = house.rig.double.traffic().filter((entry) => entry.kind === "socket");
   isTrue(sockets.length > 0);
+});
+
+Deno.test("rule 10: what a deaf server kept from the bot is read before what came after it", async () => {
+  await using house = await gatewayHouse();
+  await house.ready();
+  const root = await answered(house, "first");
+  for (const [late, next] of [["late 1", "next 1"], ["late 2", "next 2"]] as const) {
+    house.rig.double.drop("deaf");
+    const from = upgrades(house);
+    house.write(late, root);
+    await house.until("reconnected", () => upgrades(house) > from);
+    await house.until("listening", () => house.rig.double.sockets() === 1);
+    house.write(next, root);
+    await house.until(next, () => countOf(house, `Answer to: ${next}`) === 1);
+  }
+  deepStrictEqual(
+    house.loop.taken.map((one) => one.text),
+    ["first", "late 1", "next 1", "late 2", "next 2"],
+  );
+});
+
+Deno.test("rule 10: a new connection whose hello never came is not taken for the old one", async () => {
+  await using house = await gatewayHouse();
+  await house.ready();
+  const root = await answered(house, "first");
+  house.rig.double.set({ helloWithheld: true });
+  const from = upgrades(house);
+  house.rig.double.bounce();
+  house.write("late", root);
+  await house.until("reconnected", () => upgrades(house) > from);
+  await house.until("listening", () => house.rig.double.sockets() === 1);
+  house.write("next", root);
+  await house.until("next", () => countOf(house, "Answer to: next") === 1);
+  deepStrictEqual(house.loop.taken.map((one) => one.text), ["first", "late", "next"]);
 });
 
 Deno.test("rule 11: unknown events, fields and types, nulls and twins change nothing", async () => {

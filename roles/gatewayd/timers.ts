@@ -21,7 +21,7 @@ export function timersOf(dividedBy: number) {
     /** While the server certainly remembers a pending post id. */
     sameKeyMs: of(25_000),
     /** How far behind its cursor a catch-up reads. */
-    marginMs: 60_000,
+    marginMs: Math.max(of(60_000), 2_000),
     /** The token bucket: one request each, and so many at once. */
     perRequestMs: of(125),
     burst: 20,

@@ -25,6 +25,9 @@ if (import.meta.main) {
   });
   console.log(JSON.stringify({ ...outcome, problems: outcome.problems.length }));
   for (const problem of outcome.problems) console.log(problem);
+  if (outcome.leftAt !== null) {
+    console.log(`seed ${seed}; logs and state are left at ${outcome.leftAt}`);
+  }
   console.log(
     outcome.problems.length === 0 ? "every message was answered once, in order" : "FAILED",
   );

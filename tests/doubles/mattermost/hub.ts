@@ -211,6 +211,7 @@ function accept(state: HubState, { socket, head, query, token }: Upgrade): void 
   clearTimeout(authTimer);
   if (resumed !== null) {
     state.onSocket("resumed", userId, connection.id);
+    connection.isDeaf = false;
     return resume(world, connection, resumed.seq);
   }
   identify(token, userId);

@@ -29,8 +29,12 @@ export function assertSafePosts(
 }
 
 function sentPosts(record: readonly TrafficEntry[], botId: string): RequestEntry[] {
-  return record.filter((entry) => entry.kind === "request")
-    .filter((entry) => entry.userId === botId && (isCreate(entry) || isChange(entry)));
+  return record.filter((entry) => isSentPost(entry, botId));
+}
+
+/** Whether the entry is a post of the bot's, or a change of one, whatever became of it. */
+export function isSentPost(entry: TrafficEntry, botId: string): entry is RequestEntry {
+  return entry.kind === "request" && entry.userId === botId && (isCreate(entry) || isChange(entry));
 }
 
 const isCreate = (entry: RequestEntry) => entry.method === "POST" && entry.path === "/posts";

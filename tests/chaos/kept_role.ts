@@ -1,0 +1,93 @@
+// A role as its own process under its real flags, started again whenever it was killed, with its log in
+// a file. One that ends by itself is a problem.
+import { HOME_FOLDERS } from "../../shared/permissions/places.ts";
+import { calledBy, servedBy } from "../../shared/wire/sockets.ts";
+
+export const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname)
+  .replace(/\/$/, "");
+
+type Role = "gatewayd" | "loopd";
+
+export interface Kept {
+  pid(): number;
+  readonly problems: string[];
+  kill(): void;
+  stop(): Promise<void>;
+}
+
+/** The folders of a home in which only these two roles run. */
+export async function prepareHome(home: string): Promise<void> {
+  for (const name of HOME_FOLDERS) await Deno.mkdir(`${home}/${name}`, { recursive: true });
+  for (const role of ["gatewayd", "loopd"] as const) {
+    for (const socket of [...servedBy(role), ...calledBy(role)]) {
+      await Deno.mkdir(`${home}/run/${socket.split("/")[0]}`, { recursive: true });
+    }
+  }
+}
+
+export function keepRunning(role: Role, home: string, flags: readonly string[]): Kept {
+  const problems: string[] = [];
+  let isStopping = false;
+  let child = spawn(role, home, flags);
+  const kill = () => {
+    try {
+      child.kill("SIGKILL");
+    } catch {
+      // Already gone; its status says how.
+    }
+  };
+  const running = (async () => {
+    while (!isStopping) {
+      const { signal, code } = await child.status;
+      if (isStopping) return;
+      if (signal !== "SIGKILL") problems.push(`${role} ended by itself with ${code}`);
+      if (problems.length > 3) return;
+      child = spawn(role, home, flags);
+    }
+  })();
+  return {
+    pid: () => child.pid,
+    problems,
+    kill,
+    async stop() {
+      isStopping = true;
+      kill();
+      await child.status;
+      await running;
+    },
+  };
+}
+
+function spawn(role: Role, home: string, flags: readonly string[]): Deno.ChildProcess {
+  const log = `${home}/logs/${role}.log`;
+  return new Deno.Command("/bin/sh", {
+    args: [
+      "-c",
+      `exec "$0" "$@" 2>>"${log}"`,
+      Deno.execPath(),
+      "run",
+      "--no-prompt",
+      "--cached-only",
+      "--no-remote",
+      `--config=${SOURCE}/deno.json`,
+      "--v8-flags=--disallow-code-generation-from-strings",
+      ...flags,
+      `${SOURCE}/roles/${role}/main.ts`,
+    ],
+    clearEnv: true,
+    env: { BOXMAKER_HOME: home, HOME: "/nonexistent", DENO_DIR: `${home}/cache`, NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  }).spawn();
+}
+
+/** Kilobytes that a process has for itself, shared pages by their share; null when it is gone. */
+export function pssOf(pid: number): number | null {
+  try {
+    const rollup = Deno.readTextFileSync(`/proc/${pid}/smaps_rollup`);
+    return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? NaN);
+  } catch {
+    return null; // It was killed a moment ago.
+  }
+}
