@@ -37,10 +37,10 @@ export function baseForm(token: string): string {
 /** Words that are in nearly every sentence or question and say nothing about its subject. */
 export const STOP_WORDS: ReadonlySet<string> = new Set(
   ("a about after all also am an and any are as at be because been before being both but by can " +
-    "could d did do does doing don for from had has have having he her here hers him his how i if " +
+    "could d did do does doing don done for from had has have having he her here hers him his how i if " +
     "in into is it its just kind likely ll m many me mention mentioned might more most much my no " +
     "nor not of off on once only or other our out over own re s same she should so some sort such t " +
     "than that the their them then there these they this those through to too type under until up " +
-    "ve very was we were what when where which while who whom why will with would you your")
+    "us ve very was we were what when where which while who whom why will with would you your")
     .split(" "),
 );

@@ -12,11 +12,12 @@ import { hash } from "node:crypto";
 import { z } from "zod";
 import { DataClass, equalLabel, join } from "../../shared/labels/label.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
+import { kindsOf } from "./kinds.ts";
 import { ranker } from "./ranking.ts";
 import { dayWords, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
-const INDEX_FORM = "4";
+const INDEX_FORM = "5";
 
 /** The name under which notes.md stands among the logs. */
 export const NOTES_LOG = "notes.md";
@@ -70,8 +71,8 @@ const TABLES = `
     class TEXT NOT NULL, untrusted INTEGER NOT NULL, text TEXT NOT NULL, digest TEXT NOT NULL
   ) STRICT;
   CREATE UNIQUE INDEX places ON rows (log, record, part);
-  CREATE VIRTUAL TABLE words USING fts5 (own, near, content = '', tokenize = ${TOKENIZER});
-  CREATE VIRTUAL TABLE scenes USING fts5 (own, days, content = '', tokenize = ${TOKENIZER});
+  CREATE VIRTUAL TABLE words USING fts5 (own, near, kinds, content = '', tokenize = ${TOKENIZER});
+  CREATE VIRTUAL TABLE scenes USING fts5 (own, days, kinds, content = '', tokenize = ${TOKENIZER});
 `;
 
 const SCENE_ROWS = 24;
@@ -143,7 +144,13 @@ type Placed = {
   readonly scene: number;
   readonly row: Row;
   readonly own: string;
+  readonly kinds: string;
 };
+
+function placedAt(id: number, scene: number, row: Row): Placed {
+  const words = tokens(row.text);
+  return { id, scene, row, own: words.join(" "), kinds: kindsOf(words).join(" ") };
+}
 
 function checked(raw: unknown): z.output<typeof Stored> {
   const found = Stored.parse(raw);
@@ -153,7 +160,7 @@ function checked(raw: unknown): z.output<typeof Stored> {
 
 function placed(raw: unknown): Placed {
   const { id, scene, digest: _digest, ...row } = checked(raw);
-  return { id, scene, row, own: tokens(row.text).join(" ") };
+  return placedAt(id, scene, row);
 }
 
 /** The words of `lender` as `borrower` may have them. */
@@ -169,7 +176,7 @@ function tellWords(how: StatementSync, rows: readonly Placed[], from: number): v
     if (one === undefined) continue;
     const near = [rows[i - 2], rows[i - 1], rows[i + 1]].map((lender) => lent(lender, one.row));
     // Notes stand next to each other by chance.
-    how.run(one.id, one.own, one.row.log === NOTES_LOG ? "" : near.join(" "));
+    how.run(one.id, one.own, one.row.log === NOTES_LOG ? "" : near.join(" "), one.kinds);
   }
 }
 
@@ -177,7 +184,8 @@ function tellWords(how: StatementSync, rows: readonly Placed[], from: number): v
 function tellScenes(how: StatementSync, rows: readonly Placed[]): void {
   for (const [scene, members] of Map.groupBy(rows, (one) => one.scene)) {
     const days = new Set(members.map((one) => dayWords(one.row.time_unix_ms)));
-    how.run(scene, members.map((one) => one.own).join(" "), [...days].join(" "));
+    const all = (part: "own" | "kinds") => members.map((one) => one[part]).join(" ");
+    how.run(scene, all("own"), [...days].join(" "), all("kinds"));
   }
 }
 
@@ -197,7 +205,7 @@ function indexDb(db: DatabaseSync): IndexDb {
     while (q.row.get(id) !== undefined) id++;
     const scene = sceneAfter(before, row) ?? id;
     q.insert.run({ ...row, untrusted: Number(row.untrusted), id, scene, digest: digestOf(row) });
-    return { id, scene, row, own: tokens(row.text).join(" ") };
+    return placedAt(id, scene, row);
   };
   return {
     inOneStep: (change) => {
@@ -256,10 +264,12 @@ function statements(db: DatabaseSync) {
     row: one("SELECT * FROM rows WHERE id = ?"),
     rows: one("SELECT * FROM rows WHERE log = ? ORDER BY record, part"),
     tail: one("SELECT * FROM rows WHERE log = ? ORDER BY record DESC, part DESC LIMIT ?"),
-    learn: one("INSERT INTO words (rowid, own, near) VALUES (?, ?, ?)"),
-    forget: one("INSERT INTO words (words, rowid, own, near) VALUES ('delete', ?, ?, ?)"),
-    learnScene: one("INSERT INTO scenes (rowid, own, days) VALUES (?, ?, ?)"),
-    forgetScene: one("INSERT INTO scenes (scenes, rowid, own, days) VALUES ('delete', ?, ?, ?)"),
+    learn: one("INSERT INTO words (rowid, own, near, kinds) VALUES (?, ?, ?, ?)"),
+    forget: one("INSERT INTO words (words, rowid, own, near, kinds) VALUES ('delete', ?, ?, ?, ?)"),
+    learnScene: one("INSERT INTO scenes (rowid, own, days, kinds) VALUES (?, ?, ?, ?)"),
+    forgetScene: one(
+      "INSERT INTO scenes (scenes, rowid, own, days, kinds) VALUES ('delete', ?, ?, ?, ?)",
+    ),
     dropRows: one("DELETE FROM rows WHERE log = ?"),
     dropLog: one("DELETE FROM logs WHERE log = ?"),
     progress: one("SELECT * FROM logs WHERE log = ?"),

@@ -9,6 +9,8 @@ import { matchQuery, type Terms } from "./words.ts";
 
 /** Weight of a neighbour's words against a text's own. */
 export const NEAR_WEIGHT = 0.4;
+/** Weight of the kinds of things a text or scene names against its own words. */
+const KIND_WEIGHT = 0.3;
 /** Weight of the words for a scene's days against its own. */
 const DAY_WEIGHT = 3;
 /** Matches that one search may rank; words that have more say little. */
@@ -27,10 +29,10 @@ export function ranker(db: DatabaseSync): Ranker {
   // bm25 is the more negative the better.
   const best = db.prepare(
     `WITH found AS MATERIALIZED (
-       SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}) AS score FROM words WHERE words MATCH ?
+       SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}, ${KIND_WEIGHT}) AS score FROM words WHERE words MATCH ?
        ORDER BY score, rowid DESC LIMIT ${CANDIDATES}
      ), around AS MATERIALIZED (
-       SELECT rowid AS id, bm25(scenes, 1.0, ${DAY_WEIGHT}) AS score FROM scenes
+       SELECT rowid AS id, bm25(scenes, 1.0, ${DAY_WEIGHT}, ${KIND_WEIGHT}) AS score FROM scenes
        WHERE scenes MATCH ? ORDER BY score LIMIT ${CANDIDATES}
      )
      SELECT one.id AS id FROM (

@@ -1,5 +1,7 @@
-// `deno task bench:recall [--data FILE] [--large] [--quality]`: how well and how fast recall finds things.
-// Figures only; nothing passes or fails. --large adds a million records, --quality leaves speed out.
+// `deno task bench:recall [--data FILE] [--large] [--quality] [--each]`: how well and how fast recall
+// finds things. Figures only; nothing passes or fails. --large adds a million records, --quality leaves
+// speed out, --each adds the figures of each conversation, so that a change can be tuned on some and
+// judged by the others.
 import { parseArgs } from "node:util";
 import { createIndexDb } from "../../roles/memoryd/index_db.ts";
 import { termsOf } from "../../roles/memoryd/words.ts";
@@ -11,7 +13,9 @@ const USUAL_DATA = decodeURIComponent(
   new URL("../../../shared/data/locomo-dev.json", import.meta.url).pathname,
 );
 
-function quality(path: string): void {
+type Detail = "whole" | "each";
+
+function quality(path: string, detail: Detail): void {
   let text: string;
   try {
     text = Deno.readTextFileSync(path);
@@ -29,6 +33,11 @@ function quality(path: string): void {
   console.log(`  session R@10   ${fixed(figures.sessionAt10, 1)}`);
   console.log(`  MRR            ${fixed(figures.reciprocalRank, 3)}`);
   console.log(`  p95 ms         ${fixed(p95Ms, 1)}`);
+  for (const one of detail === "each" ? conversations : []) {
+    const { turnAt10, sessionAt5, sessionAt10, questions } = measureQuality([one]);
+    const shares = [turnAt10, sessionAt5, sessionAt10].map((share) => fixed(share, 1)).join(" ");
+    console.log(`  ${one.sample_id ?? "?"}: ${shares} of ${questions} questions`);
+  }
 }
 
 function languages(): void {
@@ -67,9 +76,10 @@ const { values } = parseArgs({
     data: { type: "string", default: USUAL_DATA },
     large: { type: "boolean", default: false },
     quality: { type: "boolean", default: false },
+    each: { type: "boolean", default: false },
   },
 });
-quality(values.data);
+quality(values.data, values.each ? "each" : "whole");
 languages();
 if (!values.quality) {
   for (const rows of [10_000, 100_000, ...(values.large ? [1_000_000] : [])]) speed(rows);

@@ -18,6 +18,7 @@ interface Question {
   readonly category: number;
 }
 export interface Conversation {
+  readonly sample_id?: string;
   readonly conversation: Readonly<Record<string, unknown>>;
   readonly qa: readonly Question[];
 }
