@@ -6,16 +6,15 @@
 import type { Clock } from "../../shared/clock/clock.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
-import { FILE_START, readChain, scanFile } from "../../shared/chain/chain_reader.ts";
-import type { Damage, Head } from "../../shared/chain/chain_record.ts";
+import { FILE_START, readChain } from "../../shared/chain/chain_reader.ts";
+import type { Head } from "../../shared/chain/chain_record.ts";
 import { scanLog } from "../../shared/chain/chain_verify.ts";
 import type { Chain, Genesis } from "../../shared/chain/chain_writer.ts";
 import { openChain } from "../../shared/chain/chained_log.ts";
 import { readHead } from "../../shared/chain/head_file.ts";
-import type { Disk, DiskFile } from "../../shared/disk/disk.ts";
-import { attempt, mustEnd, readBytes } from "../../shared/disk/durable.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
+import { attempt, mustEnd } from "../../shared/disk/durable.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
-import { decodeUtf8 } from "../../shared/wire/codec.ts";
 import { WIRE_VERSION } from "../../shared/wire/limits.ts";
 import {
   AUDIT_DOMAIN,
@@ -23,6 +22,8 @@ import {
   auditRecordOf,
   type NewAuditRecord,
 } from "./audit_records.ts";
+import { beginAfter, keptRecords, lastWhole, putAside } from "./audit_repair.ts";
+import { type Broken, type Progress, type Verified, verifyAll } from "./audit_verify.ts";
 
 const REMEMBERED_HEADS = 20_000;
 
@@ -32,14 +33,6 @@ export type AuditPorts = {
   readonly random: Random;
   /** Ends the process: nobody knows what is on the disk. Does not return in a running role. */
   readonly fatal: (detail: string) => void;
-};
-
-export type Verified = {
-  readonly is_whole: boolean;
-  readonly records: number;
-  readonly files: number;
-  readonly head: Head | null;
-  readonly finding: string;
 };
 
 export interface Audit {
@@ -53,12 +46,12 @@ export interface Audit {
   /** Every record of every file, oldest first, until one is damaged. */
   records(): Generator<AuditRecord>;
   verify(against: Head | null, onProgress: Progress): Promise<Result<Verified>>;
+  /** Puts what `verify` found broken aside, as the owner declares it lost, and goes on. */
+  repair(broken: Broken, finding: string): Result<Head>;
   /** Goes on in the file of the present month when it is another; call when nothing runs. */
-  rotateIfDue(): Result<null>;
+  rotateIfDue(): Result<unknown>;
   close(): void;
 }
-
-type Progress = (records: number, bytes: number, totalBytes: number) => void;
 
 /** Opens the log in `folder` and passes what its newest file holds to `onRecord`, oldest first. */
 export function openAudit(
@@ -66,7 +59,7 @@ export function openAudit(
   folder: string,
   onRecord: (record: AuditRecord) => void,
 ): Result<Audit> {
-  const month = () => `${isoTime(ports.clock.nowUnixMs()).slice(0, 7)}.jsonl`;
+  const month = () => monthOf(ports);
   const headPath = `${folder}/head.json`;
   const headFile = readHead(ports.disk, headPath);
   const files = auditFiles(ports.disk, folder);
@@ -91,16 +84,63 @@ export function openAudit(
   });
   if (!opened.ok) return broken(opened);
   const heads = new Map<number, string>();
+  for (const record of keptRecords(ports.disk, folder, opened.value.chain.file())) onRecord(record);
   for (const item of readChain(ports.disk, path, AUDIT_DOMAIN, FILE_START)) {
     if (!item.ok) {
       opened.value.chain.close();
       return broken(item);
+    }
+    if (heads.size === 0) {
+      // The head that this file goes on from was acknowledged too.
+      const before = Object(Reflect.get(Object(item.value.value), "previous"));
+      if (typeof before.hash === "string") heads.set(item.value.n - 1, before.hash);
     }
     heads.set(item.value.n, item.value.hash);
     const record = auditRecordOf(item.value.value);
     if (record !== null) onRecord(record);
   }
   return ok(auditOf(ports, folder, opened.value.chain, heads, month));
+}
+
+/** As `verify`, for a log that could not be opened for the reason `failure`. */
+export async function verifyClosed(
+  ports: AuditPorts,
+  folder: string,
+  failure: Err,
+  against: Head | null,
+  onProgress: Progress,
+): Promise<Result<Verified>> {
+  const files = auditFiles(ports.disk, folder);
+  const stored = readHead(ports.disk, `${folder}/head.json`);
+  if (!files.ok) return files;
+  const head = stored.ok && stored.value !== null
+    ? { n: stored.value.n, hash: stored.value.hash }
+    : null;
+  const paths = files.value.map((name) => `${folder}/${name}`);
+  const verified = await verifyAll(ports, paths, head, against, onProgress);
+  if (!verified.ok || !verified.value.is_whole) return verified;
+  return ok({ ...verified.value, is_whole: false, finding: failure.detail.slice(0, 1_000) });
+}
+
+/** As `repair`, for the newest file of a log that could not be opened. */
+export function repairClosed(ports: AuditPorts, folder: string, failure: Err): Result<Head> {
+  const files = auditFiles(ports.disk, folder);
+  if (!files.ok) return files;
+  const month = monthOf(ports);
+  const stored = readHead(ports.disk, `${folder}/head.json`);
+  const file = (stored.ok ? stored.value?.file : null) ?? files.value.at(-1) ?? month;
+  const whole = lastWhole(ports.disk, `${folder}/${file}`);
+  const broken = { file, from: (whole?.n ?? -1) + 1, to: -1 };
+  const next = month > file ? month : file;
+  const begun = beginAfter(ports.disk, folder, next, genesis(ports), broken, failure.detail);
+  if (!begun.ok) return begun;
+  const head = begun.value.head();
+  begun.value.close();
+  return ok(head);
+}
+
+function monthOf({ clock }: AuditPorts): string {
+  return `${isoTime(clock.nowUnixMs()).slice(0, 7)}.jsonl`;
 }
 
 function broken(failure: Err): Err {
@@ -148,12 +188,17 @@ function auditOf(
     if (!result.ok && mustEnd(result)) ports.fatal(result.detail);
     return result;
   };
+  const goOnIn = (next: Result<Chain>): Result<Head> => {
+    if (!next.ok) return next;
+    chain = next.value;
+    remember(chain.head());
+    return ok(chain.head());
+  };
   return {
     append(...records) {
       const time = isoTime(ports.clock.nowUnixMs());
-      let last: Result<Head> = ok(chain.head());
       const timed = records.map(({ kind, ...fields }) => ({ kind, time, ...fields }));
-      last = guarded(chain.appendAll(timed));
+      const last = guarded(chain.appendAll(timed));
       if (last.ok) remember(last.value);
       return last;
     },
@@ -169,27 +214,43 @@ function auditOf(
       });
     },
     tail: (count, end = Infinity) => tailOf(ports.disk, paths(), count, end),
-    *records() {
-      for (const path of paths()) {
-        for (const item of readChain(ports.disk, path, AUDIT_DOMAIN)) {
-          const record = item.ok ? auditRecordOf(item.value.value) : null;
-          if (record !== null) yield record;
-        }
-      }
-    },
+    records: () => allRecords(ports.disk, folder, paths()),
     verify: (against, onProgress) => verifyAll(ports, paths(), chain.head(), against, onProgress),
+    repair(broken, finding) {
+      const { disk } = ports;
+      if (broken.file === chain.file()) {
+        chain.close();
+        const begun = beginAfter(disk, folder, broken.file, genesis(ports), broken, finding);
+        // The old file is closed: without a new one nothing can be recorded any more.
+        if (!begun.ok) ports.fatal(begun.detail);
+        return goOnIn(begun);
+      }
+      const repaired = putAside(disk, folder, broken, finding);
+      if (!repaired.ok) return repaired;
+      const time = isoTime(ports.clock.nowUnixMs());
+      return guarded(chain.append({ kind: "repair", time, repaired: repaired.value }));
+    },
     rotateIfDue() {
-      if (chain.file() === month()) return ok(null);
       // A clock that was set back does not open an older file again.
-      if (month() < chain.file()) return ok(null);
-      const rotated = guarded(chain.rotate(`${folder}/${month()}`, genesis(ports)));
-      if (!rotated.ok) return rotated;
-      chain = rotated.value;
-      remember(chain.head());
-      return ok(null);
+      if (month() <= chain.file()) return ok(null);
+      return goOnIn(guarded(chain.rotate(`${folder}/${month()}`, genesis(ports))));
     },
     close: () => chain.close(),
   };
+}
+
+function* allRecords(
+  disk: Disk,
+  folder: string,
+  paths: readonly string[],
+): Generator<AuditRecord> {
+  yield* keptRecords(disk, folder, "");
+  for (const path of paths) {
+    for (const item of readChain(disk, path, AUDIT_DOMAIN)) {
+      const record = item.ok ? auditRecordOf(item.value.value) : null;
+      if (record !== null) yield record;
+    }
+  }
 }
 
 function tailOf(
@@ -211,96 +272,4 @@ function tailOf(
     if (lines.length >= count) break;
   }
   return ok(lines);
-}
-
-/** Hashes every line of every file, with pauses in which the sockets are served. */
-async function verifyAll(
-  { disk, clock }: AuditPorts,
-  paths: readonly string[],
-  head: Head,
-  against: Head | null,
-  onProgress: Progress,
-): Promise<Result<Verified>> {
-  const sizes = attempt(() => paths.map((path) => disk.stat(path).size));
-  if (!sizes.ok) return sizes;
-  const total = sizes.value.reduce((sum, size) => sum + size, 0);
-  const wanted = new Map([head, ...(against === null ? [] : [against])].map((one) => [one.n, one]));
-  const end = (finding: string): Result<Verified> => {
-    const is_whole = finding === "";
-    const said = is_whole ? "The log is whole" : finding.slice(0, 1_000);
-    return ok({ is_whole, records, files: paths.length, head, finding: said });
-  };
-  let records = 0;
-  let bytes = 0;
-  let last: { file: string; n: number; hash: string } | null = null;
-  for (const [i, path] of paths.entries()) {
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    const opened = attempt(() => disk.open(path, "read"));
-    if (!opened.ok) return opened;
-    try {
-      for (const item of scanFile(opened.value, AUDIT_DOMAIN, FILE_START, Infinity)) {
-        if (item.is === "torn") return end(`${name}: torn tail: the last line was never finished`);
-        if (item.is === "damage") {
-          const { atRecord, detail, name: what } = item.damage;
-          const kind = kindOf(opened.value, item.damage, endBefore(disk, paths[i + 1], head));
-          return end(`${name}, record ${atRecord}: ${kind}: ${detail} (${what})`);
-        }
-        const { n, hash, value } = item.record;
-        if (value !== null && !follows(value, last)) {
-          return end(`${name}: missing file: it does not follow ${last?.file ?? "nothing"}`);
-        }
-        if (n === wanted.get(n)?.n && hash === wanted.get(n)?.hash) wanted.delete(n);
-        last = { file: name, n, hash };
-        if (++records % 2_048 !== 0) continue;
-        onProgress(records, bytes + item.record.end, total);
-        await clock.sleep(0);
-      }
-    } finally {
-      opened.value.close();
-    }
-    bytes += sizes.value[i] ?? 0;
-  }
-  onProgress(records, total, total);
-  const [missing] = wanted.values();
-  if (missing === undefined) return end("");
-  const kind = missing.n > (last?.n ?? -1) ? "deletion at its end" : "fork";
-  return end(`${kind}: the log does not hold the head ${missing.n}:${missing.hash}`);
-}
-
-/**
- * What was done to the record: taken out, put in, or changed. After a changed record the rest still
- * leads to the hash that is known for the file's end; after a foreign one it does not.
- */
-function kindOf(file: DiskFile, found: Damage, endHash: string | null): string {
-  if (found.name === "records_missing") return "deletion";
-  if (found.name === "records_repeated") return "splice";
-  if (found.name !== "chain_broken") return "edit";
-  file.seek(found.offset);
-  const start = decodeUtf8(readBytes(file, 100));
-  const own = /^\{"v":1,"n":[0-9]+,"prev":"([0-9a-f]{64})"/.exec(start.ok ? start.value : "")?.[1];
-  if (own === undefined) return "edit";
-  const from = { offset: found.offset, next: { n: found.atRecord, prev: own } };
-  let last: string | null = null;
-  for (const item of scanFile(file, AUDIT_DOMAIN, from, 0)) {
-    last = item.is === "record" ? item.record.hash : null;
-  }
-  return last === endHash ? "edit" : "splice";
-}
-
-/** The hash that the file before `path` must end in: what `path` follows, or the head. */
-function endBefore(disk: Disk, path: string | undefined, head: Head): string | null {
-  if (path === undefined) return head.hash;
-  const first = readChain(disk, path, AUDIT_DOMAIN).next();
-  const value = first.done !== true && first.value.ok ? first.value.value.value : null;
-  const hash: unknown = Reflect.get(Object(Reflect.get(Object(value), "previous")), "hash");
-  return typeof hash === "string" ? hash : null;
-}
-
-/** Whether a file's first record names the end of the file before it, or begins the log. */
-function follows(value: unknown, last: { file: string; n: number; hash: string } | null): boolean {
-  const previous: unknown = Reflect.get(Object(value), "previous");
-  if (previous === undefined || last === null) return previous === undefined && last === null;
-  const { file, hash } = last;
-  const said = Object(previous);
-  return Reflect.get(said, "file") === file && Reflect.get(said, "hash") === hash;
 }

@@ -145,6 +145,26 @@ type Untimed<R> = R extends unknown ? Omit<R, "time"> : never;
 /** A record as it is handed to the log, which sets the time. */
 export type NewAuditRecord = Untimed<AuditRecord>;
 
+/** In an `open` or `repair` record: what the owner declared lost when a damaged file was put aside. */
+const Declared = z.strictObject({
+  file: text,
+  /** Its name since then, null when it was not there. */
+  kept_as: text.nullable(),
+  bytes: z.int().min(0),
+  sha256: text,
+  finding: text,
+  /** Numbers of the first and the last record that count as lost. */
+  from: z.int().min(0),
+  to: z.int().min(-1),
+});
+export type Declared = z.output<typeof Declared>;
+
+/** The owner's declaration in a stored value, or null. */
+export function declaredIn(value: unknown): Declared | null {
+  const parsed = Declared.safeParse(Reflect.get(Object(value), "repaired"));
+  return parsed.success ? parsed.data : null;
+}
+
 /** The record in a stored value, or null when it is of the log's own making (`open`, `repair`). */
 export function auditRecordOf(value: unknown): AuditRecord | null {
   if (typeof value !== "object" || value === null) return null;

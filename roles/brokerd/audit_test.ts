@@ -6,6 +6,12 @@ import { HOME, openChat, type TestHouse, testHouse } from "../../tests/doubles/b
 import { hashLine } from "../../shared/chain/chain_record.ts";
 import { AUDIT_DOMAIN } from "./audit_records.ts";
 import { openHouse } from "./house.ts";
+import { repairClosed, verifyClosed } from "./audit.ts";
+import { brokenLogRoutes } from "./audit_requests.ts";
+import { attempt } from "../../shared/disk/durable.ts";
+import { call } from "../../shared/wire/dial.ts";
+import { listen } from "../../shared/wire/listen.ts";
+import { AUDIT_REPAIR, AUDIT_VERIFY, BROKER_STATUS, STOP } from "../../shared/wire/broker_owner.ts";
 
 const LOG = `${HOME}/audit/2026-11.jsonl`;
 const DAY = 86_400_000;
@@ -156,6 +162,168 @@ Deno.test("openHouse() a log that the owner put aside begins anew, and what call
     "any other head is still refused",
   );
   await anew.close();
+});
+
+/** Damages of a log that is opened again, each with what `verify` says after it was declared. */
+const DAMAGES: readonly (readonly [string, (test: TestHouse, lines: string[]) => void])[] = [
+  ["edit", (test) => plantLog(test, textOf(test).replace("private", "public"))],
+  ["deletion", (test, lines) => plantLog(test, lines.toSpliced(2, 1).join("\n") + "\n")],
+  ["cut off", (test, lines) => plantLog(test, lines.slice(0, -1).join("\n") + "\n")],
+  ["file gone", (test) => test.disk.unlink(LOG)],
+  ["emptied", (test) => plantLog(test, "")],
+  ["head gone", (test) => test.disk.unlink(`${HOME}/audit/head.json`)],
+  ["head unreadable", (test) => test.disk.plant(`${HOME}/audit/head.json`, encodeUtf8("{}"))],
+];
+const plantLog = (test: TestHouse, text: string) => test.disk.plant(LOG, encodeUtf8(text));
+
+/** Asks the routes that are served while the log is damaged, over a socket. */
+async function asked(
+  test: TestHouse,
+  ask: (path: string) => Promise<void>,
+): Promise<number> {
+  const opened = openHouse(test.ports);
+  ok(!opened.ok);
+  let ended = 0;
+  const path = `${Deno.makeTempDirSync()}/s`;
+  const routes = brokenLogRoutes(test.ports, `${HOME}/audit`, opened, () => ended++);
+  const server = listen({ path, routes, log: () => {} });
+  try {
+    await ask(path);
+  } finally {
+    await server.close();
+    Deno.removeSync(path.slice(0, -2), { recursive: true });
+  }
+  return ended;
+}
+
+Deno.test("brokenLogRoutes() nothing is done but for the very finding that was shown", async () => {
+  const test = await filled();
+  plantLog(test, textOf(test).replace("private", "public"));
+  const before = textOf(test);
+  const ended = await asked(test, async (path) => {
+    const status = await call(path, BROKER_STATUS, {});
+    ok(!status.ok && status.code === "audit-broken");
+    const verified = await call(path, AUDIT_VERIFY, { against: null });
+    ok(verified.ok && !verified.value.body.is_whole);
+    match(verified.value.body.finding, /record \d+: edit/);
+    for (const finding of [null, "", "x", verified.value.body.finding]) {
+      const said = await call(path, AUDIT_REPAIR, { finding });
+      ok(said.ok && !said.value.body.is_done);
+    }
+    const stop = await call(path, STOP, { why: "x" });
+    ok(!stop.ok && stop.code === "kind-unknown");
+    strictEqual(textOf(test), before);
+    strictEqual(test.disk.list(`${HOME}/audit`).length, 2);
+    const shown = await call(path, AUDIT_REPAIR, { finding: null });
+    ok(shown.ok);
+    const done = await call(path, AUDIT_REPAIR, { finding: shown.value.body.finding });
+    ok(done.ok && done.value.body.is_done && done.value.body.head !== null);
+  });
+  strictEqual(ended, 1);
+  await test.open().close();
+});
+
+Deno.test("repairClosed() a declared repair keeps what was damaged, says what was lost, and is whole from there", async () => {
+  for (const [name, damage] of DAMAGES) {
+    const test = await filled();
+    const first = test.open();
+    const shown = first.audit.head();
+    const lowered = openChat(first);
+    first.sessions.raise(lowered, { class: "private", untrusted: true }, "a page");
+    const last = first.audit.head();
+    await first.close();
+    damage(test, textOf(test).trimEnd().split("\n"));
+    const damaged = attempt(() => textOf(test));
+    const opened = openHouse(test.ports);
+    ok(!opened.ok && opened.code === "audit-broken", name);
+    const found = await verifyClosed(test.ports, `${HOME}/audit`, opened, null, () => {});
+    ok(found.ok && !found.value.is_whole && found.value.finding !== "", name);
+    const repaired = repairClosed(test.ports, `${HOME}/audit`, opened);
+    ok(repaired.ok, name);
+    if (damaged.ok) strictEqual(textOf(test, `${LOG}.broken-1`), damaged.value, name);
+    test.disk.unlink(`${HOME}/broker/sessions/${lowered}.json`);
+    const house = test.open();
+    const verified = await house.audit.verify(null, () => {});
+    ok(verified.ok && verified.value.is_whole, `${name}: ${verified.ok && verified.value.finding}`);
+    match(
+      verified.value.finding,
+      /^Whole but for .*, as the owner declared: .* is damaged \(\w+\)/,
+    );
+    if (!name.startsWith("head") && name !== "file gone" && name !== "emptied") {
+      ok(house.checkWitness(last).ok, `${name}: the last head that was shown is not known`);
+    }
+    if (name === "edit") ok(!house.checkWitness({ ...shown, hash: "a".repeat(64) }).ok);
+    if (damaged.ok && name !== "emptied" && name !== "cut off") {
+      strictEqual(house.sessions.find(lowered)?.label.untrusted, true, `${name}: a label fell`);
+    }
+    await house.close();
+    // Again: a second damage and repair, and then what was put aside first is tampered with.
+    plantLog(test, textOf(test).replace("open", "opem"));
+    const again = openHouse(test.ports);
+    ok(!again.ok && repairClosed(test.ports, `${HOME}/audit`, again).ok, name);
+    const third = test.open();
+    const twice = await third.audit.verify(null, () => {});
+    ok(twice.ok && twice.value.is_whole, `${name}: ${twice.ok && twice.value.finding}`);
+    const kept = test.disk.list(`${HOME}/audit`).map((one) => one.name).find((one) =>
+      /jsonl\.broken-/.test(one)
+    );
+    ok(kept !== undefined);
+    test.disk.plant(`${HOME}/audit/${kept}`, encodeUtf8("other"));
+    const gone = await third.audit.verify(null, () => {});
+    await third.close();
+    if (!gone.ok || !gone.value.is_whole) continue;
+    ok(kept.endsWith("-1"), `${name}: what was put aside was changed and nobody noticed`);
+  }
+});
+
+Deno.test("repair() an older month that was damaged is declared lost in the running log", async () => {
+  const test = await filled();
+  test.clock.setWall(test.clock.nowUnixMs() + 2 * DAY);
+  const house = test.open();
+  openChat(house);
+  const before = textOf(test);
+  plantLog(test, before.replace("private", "public"));
+  const found = await house.audit.verify(null, () => {});
+  ok(found.ok && found.value.broken !== null && found.value.broken.file === "2026-11.jsonl");
+  ok(house.audit.repair(found.value.broken, found.value.finding).ok);
+  const verified = await house.audit.verify(null, () => {});
+  ok(verified.ok && verified.value.is_whole, verified.ok ? verified.value.finding : "");
+  match(
+    verified.value.finding,
+    /put aside as 2026-11\.jsonl\.broken-1, damaged from record \d+ on.*: edit/,
+  );
+  match(
+    textOf(test, `${HOME}/audit/2026-12.jsonl`),
+    /"kind":"repair".*"repaired":\{"file":"2026-11/,
+  );
+  // The present month, while brokerd runs.
+  const now = `${HOME}/audit/2026-12.jsonl`;
+  test.disk.plant(now, encodeUtf8(textOf(test, now).replace("session", "sessiom")));
+  const second = await house.audit.verify(null, () => {});
+  ok(second.ok && second.value.broken !== null);
+  ok(house.audit.repair(second.value.broken, second.value.finding).ok);
+  openChat(house);
+  // The first declaration went along with what was put aside; the whole gap is told.
+  const both = await house.audit.verify(null, () => {});
+  ok(both.ok && both.value.is_whole, both.ok ? both.value.finding : "");
+  match(both.value.finding, /^Whole but for records 0 to \d+, put aside as 2026-12/);
+  await house.close();
+  await test.open().close();
+});
+
+Deno.test("repair() a month that is not there any more is declared gone", async () => {
+  const test = await filled();
+  test.clock.setWall(test.clock.nowUnixMs() + 2 * DAY);
+  const house = test.open();
+  test.disk.unlink(LOG);
+  const found = await house.audit.verify(null, () => {});
+  ok(found.ok && found.value.broken !== null && !found.value.is_whole);
+  match(found.value.finding, /missing file/);
+  ok(house.audit.repair(found.value.broken, found.value.finding).ok);
+  const end = await house.audit.verify(null, () => {});
+  ok(end.ok && end.value.is_whole, end.ok ? end.value.finding : "");
+  match(end.value.finding, /^Whole but for records 0 to \d+, gone, as the owner declared/);
+  await house.close();
 });
 
 Deno.test("tail() ends at the record that was asked for, also in an older file", async () => {

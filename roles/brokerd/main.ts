@@ -3,8 +3,10 @@ import { runRole, writeLog } from "../../shared/boot/process.ts";
 import { BrokerdConfig } from "../../shared/config/brokerd.ts";
 import { podmanFolders } from "../../shared/podman/podman_env.ts";
 import { err, ok } from "../../shared/results/result.ts";
+import { listen } from "../../shared/wire/listen.ts";
 import { readSecret } from "../../shared/secrets/secret_store.ts";
 import { realAsFarAsThere } from "./real_paths.ts";
+import { brokenLogRoutes } from "./audit_requests.ts";
 import { openHouse } from "./house.ts";
 import { peers } from "./peers.ts";
 import { serve } from "./requests.ts";
@@ -72,6 +74,18 @@ await runRole("brokerd", BrokerdConfig, (booted) => {
     },
   });
 
+  if (!house.ok && house.code === "audit-broken") {
+    log.failure("the audit log is damaged; only bxctl audit verify and repair are served", house);
+    const auditPorts = { ...ports, fatal: (detail: string) => die("disk-failed", detail) };
+    // Whoever keeps brokerd running starts it anew, with a log that can be gone on from.
+    const end = () => void setTimeout(() => die("audit-repaired", "ending to start anew"), 300);
+    const server = listen({
+      path: socket("owner-broker/admin"),
+      routes: brokenLogRoutes(auditPorts, `${home}/audit`, house, end),
+      log: (line) => log.warn(line),
+    });
+    return ok({ stop: () => server.close() });
+  }
   if (!house.ok) return house;
   const servers = serve(house.value, socket);
   log.info(`started; audit log at record ${house.value.audit.head().n}`);

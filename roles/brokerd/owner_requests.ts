@@ -6,8 +6,6 @@ import {
   APPROVAL_ANSWER,
   APPROVAL_SHOW,
   APPROVALS_LIST,
-  AUDIT_TAIL,
-  AUDIT_VERIFY,
   BROKER_STATUS,
   GRANTS_CHECK,
   GRANTS_EXPLAIN,
@@ -19,6 +17,7 @@ import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import { on, type Route } from "../../shared/wire/listen.ts";
 import { summaryOf } from "./approvals.ts";
+import { auditRoutes } from "./audit_requests.ts";
 import { explain } from "./explain.ts";
 import type { House } from "./house.ts";
 import { keepSecret } from "./kept_secrets.ts";
@@ -30,7 +29,7 @@ export function ownerRoutes(house: House): Route[] {
   return [
     ...questionRoutes(house),
     ...switchRoutes(house),
-    ...auditRoutes(house),
+    ...auditRoutes(house.audit),
     ...grantRoutes(house),
     secretRoute(house),
   ];
@@ -71,26 +70,6 @@ function switchRoutes(house: House): Route[] {
       return state(was, resumed.ok ? ok(0) : resumed);
     }),
     on(BROKER_STATUS, async () => ok({ kind: "broker_status", body: await statusOf(house) })),
-  ];
-}
-
-function auditRoutes({ audit }: House): Route[] {
-  return [
-    on(AUDIT_TAIL, async ({ count, end }, io) => {
-      const lines = audit.tail(count, end);
-      if (!lines.ok) return lines;
-      await io.chunk(encodeUtf8(lines.value.map((line) => `${line}\n`).join("")));
-      return ok({
-        kind: "audit_tail_end",
-        body: { head: audit.head(), lines: lines.value.length },
-      });
-    }),
-    on(AUDIT_VERIFY, async ({ against }, io) => {
-      const verified = await audit.verify(against, (records, bytes, total_bytes) => {
-        io.event({ kind: "verify_progress", body: { records, bytes, total_bytes } });
-      });
-      return verified.ok ? ok({ kind: "audit_verified", body: verified.value }) : verified;
-    }),
   ];
 }
 

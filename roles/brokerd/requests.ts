@@ -37,6 +37,7 @@ export const TABLE: Partial<Record<SocketName, Readonly<Record<string, readonly 
     resume: ALWAYS,
     audit_tail: ALWAYS,
     audit_verify: ALWAYS,
+    audit_repair: ALWAYS,
     grants_check: ALWAYS,
     grants_explain: ALWAYS,
     secret_set: ALWAYS,

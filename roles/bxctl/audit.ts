@@ -1,7 +1,8 @@
-// `audit tail`, `audit show` and `audit verify`: what was decided and done, and whether the record of it is whole.
+// `audit tail`, `show`, `verify` and `repair`: what was decided and done, and whether the record of it
+// is whole.
 import { err, type Result } from "../../shared/results/result.ts";
 import { parseCanonicalText } from "../../shared/wire/codec.ts";
-import { AUDIT_TAIL, AUDIT_VERIFY } from "../../shared/wire/broker_owner.ts";
+import { AUDIT_REPAIR, AUDIT_TAIL, AUDIT_VERIFY } from "../../shared/wire/broker_owner.ts";
 import { AuditHead } from "../../shared/wire/parts.ts";
 import {
   ask,
@@ -110,15 +111,51 @@ async function verify(context: Context, args: readonly string[], usage: string):
   return found.is_whole ? EXIT_OK : EXIT_FAILED;
 }
 
+/** Shows what is wrong, asks, and declares exactly that. */
+async function repair(context: Context, args: readonly string[], usage: string): Promise<number> {
+  const words = parseWords(args, { yes: { type: "boolean" } }, usage);
+  if (!words.ok) return fail(context, words);
+  const { terminal } = context;
+  const found = await ask(context, SOCKET, AUDIT_REPAIR, { finding: null });
+  if (!found.ok) return fail(context, found);
+  const { finding } = found.value.body;
+  if (words.value.values.yes !== true) {
+    terminal.err(
+      `${
+        shown(finding)
+      }\nThe file is kept as it is, under another name. What was damaged counts as lost; the log\n` +
+        "goes on from the head that was acknowledged last, and says so.\n",
+    );
+    if (!terminal.isInteractive) {
+      return fail(
+        context,
+        err("usage", "To declare it without a terminal: bxctl audit repair --yes"),
+      );
+    }
+    terminal.err("Type yes to declare it lost: ");
+    if (await terminal.readLine() !== "yes") return fail(context, err("usage", "Nothing was done"));
+  }
+  const done = await ask(context, SOCKET, AUDIT_REPAIR, { finding });
+  if (!done.ok) return fail(context, done);
+  const { is_done, head } = done.value.body;
+  if (!is_done) return fail(context, err("audit-broken", "It is not as it was shown; look again"));
+  return print(
+    context,
+    done.value.body,
+    () => `Declared lost: ${shown(finding)}\nThe log goes on at record ${head?.n ?? 0}\n`,
+  );
+}
+
 export const AUDIT: Command = {
-  usage:
-    "audit tail [-n COUNT] | audit show NUMBER | audit verify [--against NUMBER:SHA256]  [--json]",
+  usage: "audit tail [-n COUNT] | audit show NUMBER | audit verify [--against NUMBER:SHA256] | " +
+    "audit repair [--yes]  [--json]",
   summary: "the record of every decision and effect, and whether it is whole",
   run(context, args) {
     const [verb, ...rest] = args;
     if (verb === "tail") return tail(context, rest, this.usage);
     if (verb === "show") return show(context, rest, this.usage);
     if (verb === "verify") return verify(context, rest, this.usage);
+    if (verb === "repair") return repair(context, rest, this.usage);
     return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
   },
 };

@@ -1,6 +1,6 @@
 // Guards: "stored text is escaped before it touches a terminal; every listing has --json with one
 // error shape; colour only on a terminal; errors say what happened and what to do".
-import { match, ok as isTrue, strictEqual } from "node:assert";
+import { deepStrictEqual, match, ok as isTrue, strictEqual } from "node:assert";
 import { err, ok } from "../../shared/results/result.ts";
 import { ApprovalId, CallId, SessionId } from "../../shared/ids/ids.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -8,6 +8,7 @@ import {
   APPROVAL_ANSWER,
   APPROVAL_SHOW,
   APPROVALS_LIST,
+  AUDIT_REPAIR,
   AUDIT_TAIL,
   AUDIT_VERIFY,
   GRANTS_CHECK,
@@ -249,6 +250,40 @@ Deno.test("audit verify fails with a log that is not whole, and shows its progre
     match(ran.err, /verifying: 50 %/);
     match(ran.out, isWhole ? /^whole: 3 records/ : /^NOT WHOLE: 3 records/);
   }
+});
+
+Deno.test("audit repair declares nothing that was not shown and confirmed", async () => {
+  await using rig = await ownerRig();
+  const declared: (string | null)[] = [];
+  let now = "2026-11.jsonl, record 3: edit \u001b[2J";
+  await rig.serve("owner-broker/admin", [
+    on(AUDIT_REPAIR, ({ finding }) => {
+      declared.push(finding);
+      const is_done = finding === now;
+      const head = is_done ? { n: 9, hash: "a".repeat(64) } : null;
+      return ok({ kind: "audit_repaired", body: { is_done, finding: now, head } });
+    }),
+  ]);
+  const piped = await rig.run(["audit", "repair"]);
+  strictEqual(piped.status, 2);
+  match(piped.err, /record 3: edit \\u\{1b\}\[2J/);
+  for (const word of ["", "y", "no", null]) {
+    const terminal = fakeTerminal(true);
+    terminal.type(word);
+    strictEqual((await rig.run(["audit", "repair"], terminal)).status, 2);
+  }
+  isTrue(declared.every((finding) => finding === null), "something was declared");
+  const terminal = fakeTerminal(true);
+  const asking = rig.run(["audit", "repair"], terminal);
+  while (!terminal.printed.err.includes("Type yes")) await new Promise((r) => setTimeout(r, 5));
+  const shown = now;
+  now = "another finding";
+  terminal.type("yes");
+  strictEqual((await asking).status, 1);
+  deepStrictEqual(declared.at(-1), shown, "another finding than the one shown was declared");
+  const done = await rig.run(["audit", "repair", "--yes"]);
+  strictEqual(done.status, 0, done.err);
+  match(done.out, /goes on at record 9/);
 });
 
 Deno.test("prompt prints its bill, sessions list an empty past, and refusals keep their code", async () => {

@@ -21,7 +21,7 @@ import type { Result } from "../results/result.ts";
 import type { Head } from "./chain_record.ts";
 import { openChain } from "./chained_log.ts";
 import { readChain } from "./chain_reader.ts";
-import { verifySeries } from "./chain_verify.ts";
+import { verifyChain } from "./chain_verify.ts";
 import type { Chain } from "./chain_writer.ts";
 import { readHead } from "./head_file.ts";
 
@@ -105,8 +105,14 @@ function recover(disk: FaultyDisk, acked: readonly Head[], where: string): void 
   if (!opened.ok) throw new Error(`${where}: refused: ${opened.detail}`);
   const { chain } = opened.value;
   const paths = path === LOG ? [LOG] : [LOG, NEXT];
-  const report = must(verifySeries(disk, paths, "audit", { head: chain.head(), depth: "parsed" }));
-  strictEqual(report.verdict, null, `${where}: ${report.verdict?.detail}`);
+  let last = { n: -1, hash: "" };
+  for (const one of paths) {
+    const report = must(verifyChain(disk, one, "audit", { head: null, depth: "parsed" }));
+    strictEqual(report.verdict, null, `${where}: ${report.verdict?.detail}`);
+    if (last.n >= 0) strictEqual(report.previous?.hash, last.hash, `${where}: ${one}`);
+    last = report.last ?? last;
+  }
+  strictEqual(`${last.n}:${last.hash}`, `${chain.head().n}:${chain.head().hash}`, where);
   const there = new Map<number, string>();
   for (const one of paths) {
     for (const record of readChain(disk, one, "audit")) {

@@ -5,7 +5,7 @@ import { attempt } from "../disk/durable.ts";
 import { ok, type Result } from "../results/result.ts";
 import { type Damage, damage, type Depth, type Head, isObject } from "./chain_record.ts";
 import { FILE_START, type Position, scanFile, type TornTail } from "./chain_reader.ts";
-import { nameOf, type Place } from "./head_file.ts";
+import type { Place } from "./head_file.ts";
 
 export type Scan = {
   /** Records seen by this scan. */
@@ -110,62 +110,6 @@ function verdictOf(scan: Scan, head: Head | null): Damage | null {
     return damage("torn", n, scan.torn.offset, "The last line was never finished");
   }
   return scan.last === null ? damage("no_genesis", 0, 0, "The log is empty") : null;
-}
-
-export type SeriesReport = {
-  readonly records: number;
-  readonly files: number;
-  readonly last: Head | null;
-  /** The first thing wrong and the file it is in. */
-  readonly verdict: (Damage & { readonly file: string }) | null;
-};
-
-/** Verifies files that rotation made, oldest first, and that the head falls into them. */
-export function verifySeries(
-  disk: Disk,
-  paths: readonly string[],
-  domain: string,
-  o: { readonly head: Head | null; readonly depth: Depth },
-): Result<SeriesReport> {
-  let report: SeriesReport = { records: 0, files: 0, last: null, verdict: null };
-  let before: string | null = null;
-  let watched: string | null = null;
-  for (const path of paths) {
-    const watch = o.head?.n ?? null;
-    const scan = scanLog(disk, path, domain, {
-      from: FILE_START,
-      sealedBelow: sealed(o.depth),
-      watch,
-    });
-    if (!scan.ok) return scan;
-    const found = verdictOf(scan.value, null) ?? joinOf(scan.value, before, report.last);
-    before = nameOf(path);
-    watched = scan.value.watched ?? watched;
-    report = {
-      records: report.records + scan.value.records,
-      files: report.files + 1,
-      last: headOf(scan.value.last) ?? report.last,
-      verdict: found === null ? null : { ...found, file: before },
-    };
-    if (found !== null) return ok(report);
-  }
-  const found = o.head === null ? null : againstHead(report.last, watched, o.head);
-  return ok({ ...report, verdict: found === null ? null : { ...found, file: before ?? "" } });
-}
-
-function headOf(place: Place | null): Head | null {
-  return place === null ? null : { n: place.n, hash: place.hash };
-}
-
-/** Whether a file follows the one before it in the series. */
-function joinOf(scan: Scan, before: string | null, last: Head | null): Damage | null {
-  const follows = scan.previous;
-  if ((follows?.file ?? null) !== before) {
-    const detail = `It follows ${follows?.file ?? "no file"}, but ${before ?? "no file"} is there`;
-    return damage("file_missing", -1, 0, detail);
-  }
-  if (follows === null || follows.hash === last?.hash) return null;
-  return damage("chain_broken", follows.n + 1, 0, "It follows another record");
 }
 
 function againstHead(last: Head | null, watched: string | null, head: Head): Damage | null {

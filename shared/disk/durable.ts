@@ -189,6 +189,11 @@ export function createIdempotent(
   return synced.ok ? ok("same") : synced;
 }
 
+/** Gives a file another name in its folder, durably; whatever had that name is gone. */
+export function moveFile(disk: Disk, from: string, to: string): Result<void> {
+  return attempt(() => inFolder(disk, to, () => disk.rename(from, to)));
+}
+
 /** Removes a file durably; a file that is not there is a success. */
 export function removeFile(disk: Disk, path: string): Result<void> {
   return attempt(() => inFolder(disk, path, () => removeIfThere(disk, path)));

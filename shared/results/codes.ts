@@ -336,7 +336,7 @@ export const ERRORS = {
   },
   "audit-broken": {
     what: "The audit log is not what it was: a record is missing, changed or replaced.",
-    todo: "Keep every file as it is, run bxctl audit verify, and compare with a backup.",
+    todo: "Run bxctl audit verify, compare with a backup; bxctl audit repair declares it lost.",
   },
   "grants-invalid": {
     what:

@@ -107,6 +107,18 @@ export const AUDIT_VERIFY = exchange({
   )],
 });
 
+/**
+ * Declares a damaged log lost from a point on and goes on after it. Without the very finding that the
+ * owner was shown it only tells it. It may end brokerd, which then starts with the new file.
+ */
+export const AUDIT_REPAIR = exchange({
+  request: message("audit_repair", z.strictObject({ finding: ShortText.nullable() })),
+  replies: [message(
+    "audit_repaired",
+    z.strictObject({ is_done: z.boolean(), finding: ShortText, head: AuditHead.nullable() }),
+  )],
+});
+
 export const GrantSummary = z.strictObject({
   name: z.string().max(255),
   is_built_in: z.boolean(),
