@@ -3,6 +3,8 @@
 // 1. A folder is 0711 and its socket 0666, because a container's user is a stranger on the host; both lie
 //    below a folder of mode 0700 that no other user of the host can enter.
 // 2. The client dials from an IPv4 address only: ranges of IPv6 cannot be denied by a flag.
+// 3. No connection is used twice: when a reused one closes before its answer, the runtime sends the same
+//    request again by itself, and one approval would have two effects.
 import { messageOf } from "../../shared/results/result.ts";
 
 export interface Client {
@@ -13,7 +15,11 @@ export interface Client {
 /** The one client of this process. `caFile` adds certificate authorities. Throws when it has none. */
 export function openClient(caFile: string | undefined): Client {
   const caCerts = caFile === undefined ? [] : [Deno.readTextFileSync(caFile)];
-  const client = Deno.createHttpClient({ localAddress: "0.0.0.0", caCerts });
+  const client = Deno.createHttpClient({
+    localAddress: "0.0.0.0",
+    caCerts,
+    poolMaxIdlePerHost: 0,
+  });
   return {
     fetch: (url, init) => fetch(url, { ...init, client }),
     close: () => client.close(),
