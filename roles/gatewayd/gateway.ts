@@ -8,12 +8,13 @@ import type { Log } from "../../shared/log/log.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { makeAttachments } from "./attachments.ts";
 import { catchUp, type CatchUpOptions, firstLook } from "./catch_up.ts";
-import { keepConnected, type OpenWire } from "./connection.ts";
+import { keepConnected } from "./connection.ts";
 import { type Health, makeHealth } from "./health.ts";
 import { makeIntake } from "./intake.ts";
 import { introduce, type Introduced, postLimit, whoAmI } from "./introduction.ts";
 import { makeOrders } from "./orders.ts";
 import { defused } from "./outgoing_text.ts";
+import type { Network } from "./network.ts";
 import type { Peers } from "./peers.ts";
 import { makeQuestions, type Questions } from "./questions.ts";
 import { makeRest, type Rest } from "./rest.ts";
@@ -35,8 +36,7 @@ export interface GatewayOptions {
   readonly log: Log;
   readonly store: Store;
   readonly peers: Peers;
-  readonly fetch: typeof fetch;
-  readonly open: OpenWire;
+  readonly network: Network;
 }
 
 export interface Gateway {
@@ -65,6 +65,7 @@ export function startGateway(options: GatewayOptions): Gateway {
   };
   const rest = makeRest({
     ...options,
+    fetch: options.network.fetch,
     timers,
     health,
     signal: stopping.signal,
@@ -183,6 +184,7 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
     everySoOften(),
     keepConnected({
       ...inner,
+      open: inner.network.open,
       onOpen: events.hold,
       onUp: (how) => {
         if (how !== "gap") {

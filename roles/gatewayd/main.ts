@@ -1,25 +1,28 @@
 // gatewayd: the owner's channel. Without a configured server it starts, idles and says so.
 import { runRole } from "../../shared/boot/process.ts";
 import { GatewaydConfig } from "../../shared/config/gatewayd.ts";
+import { readText } from "../../shared/disk/durable.ts";
 import { lockFile } from "../../shared/permissions/places.ts";
 import { err, ok } from "../../shared/results/result.ts";
 import { readSecret } from "../../shared/secrets/secret_store.ts";
 import { listen } from "../../shared/wire/listen.ts";
 import { startGateway } from "./gateway.ts";
-import { webSocketWire } from "./network.ts";
+import { type Network, networkOf } from "./network.ts";
 import { makePeers } from "./peers.ts";
 import { brokerRoutes, ownerRoutes } from "./requests.ts";
 import { openStore } from "./store.ts";
 
+const MAX_CA_BYTES = 1_048_576;
+
 await runRole("gatewayd", GatewaydConfig, (booted) => {
   const { config, home, socket, startedUnixMs, log, disk, clock, random } = booted;
-  const { url, owner_id, token } = config.mattermost;
-  const serve = (channel: Parameters<typeof ownerRoutes>[1], idle: string) => {
-    const gateway = channel?.gateway ?? null;
+  const { url, owner_id, token, ca_file } = config.mattermost;
+  type Channel = Exclude<Parameters<typeof ownerRoutes>[1], null> & { readonly network: Network };
+  const serve = (channel: Channel | null, idle: string) => {
     const servers = [
       listen({
         path: socket("broker-gateway/gateway"),
-        routes: brokerRoutes(gateway),
+        routes: brokerRoutes(channel?.gateway ?? null),
         log: log.warn,
       }),
       listen({
@@ -31,7 +34,8 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
     return ok({
       async stop() {
         await Promise.all(servers.map((one) => one.close()));
-        await gateway?.stop();
+        await channel?.gateway.stop();
+        channel?.network.close();
       },
     });
   };
@@ -47,6 +51,9 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
   const env = (name: string) => Deno.env.get(name);
   const secret = readSecret({ disk, env, ownerUid, log }, "mattermost.token", token);
   if (!secret.ok) return secret;
+  const certificates = ca_file === undefined ? ok(null) : readText(disk, ca_file, MAX_CA_BYTES);
+  if (!certificates.ok) return certificates;
+  const network = networkOf(certificates.value);
   const store = openStore(`${home}/queue/queue.db`, clock.nowUnixMs);
   const gateway = startGateway({
     config,
@@ -57,9 +64,8 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
     log,
     store,
     peers: makePeers(socket),
-    fetch,
-    open: webSocketWire,
+    network,
   });
   log.info(`started; the channel is ${url}`);
-  return serve({ gateway, store }, "");
+  return serve({ gateway, store, network }, "");
 });

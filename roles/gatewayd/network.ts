@@ -1,12 +1,38 @@
-// The port to the network: the runtime's own WebSocket. Its close handshake may never end, so an end
-// is reported when it is asked for, and what comes later is dropped.
+// The port to the network: the runtime's own fetch and WebSocket.
+//
+// 1. A reused connection that closes before its answer makes the runtime send the same request again by
+//    itself, though the server may have carried it out. So whatever changes something gets a connection
+//    of its own, and what became of it is this role's to find out.
+// 2. A close handshake may never end, so an end is reported when it is asked for, and what comes later
+//    is dropped.
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { OpenWire } from "./connection.ts";
 
 const MAX_SENT_BYTES = 8_192;
 
-export const webSocketWire: OpenWire = (url, headers, on) => {
-  const socket = new WebSocket(url, { headers });
+export interface Network {
+  readonly fetch: typeof fetch;
+  readonly open: OpenWire;
+  close(): void;
+}
+
+/** The way to the server; `certificates` (PEM) are trusted beside the well-known authorities. */
+export function networkOf(certificates: string | null): Network {
+  const caCerts = certificates === null ? [] : [certificates];
+  const kept = Deno.createHttpClient({ caCerts });
+  const single = Deno.createHttpClient({ caCerts, poolMaxIdlePerHost: 0 });
+  return {
+    fetch: (input, init) =>
+      fetch(input, { ...init, client: init?.method === "GET" ? kept : single }),
+    open: (url, headers, on) => wireOf(new WebSocket(url, { headers, client: kept }), on),
+    close() {
+      kept.close();
+      single.close();
+    },
+  };
+}
+
+function wireOf(socket: WebSocket, on: Parameters<OpenWire>[2]): ReturnType<OpenWire> {
   let isOver = false;
   const end = () => {
     if (isOver) return;
@@ -31,4 +57,4 @@ export const webSocketWire: OpenWire = (url, headers, on) => {
       socket.close();
     },
   };
-};
+}

@@ -6,12 +6,12 @@ import { secretAccess } from "../../shared/permissions/secret_access.ts";
 
 export function permissions(config: GatewaydConfig, place: Place): string[] {
   const { home } = place;
-  const { token } = config.mattermost;
+  const { token, ca_file } = config.mattermost;
   const secrets = secretAccess(token === undefined ? [] : [token]);
   const address = serverAddress(config);
   const row = roleRow("gatewayd", home, {
     hosts: address === undefined ? [] : [address],
-    reads: secrets.reads,
+    reads: [...secrets.reads, ...(ca_file === undefined ? [] : [ca_file])],
     writes: [`${home}/queue/queue.db`],
     env: secrets.env,
   });

@@ -87,7 +87,7 @@ export function makeRest(options: RestOptions) {
       }
       return bytes === null ? `an answer of more than ${maxBytes} bytes` : { status, bytes };
     } catch (thrown) {
-      return abort.signal.aborted ? "no answer in time" : messageOf(thrown);
+      return abort.signal.aborted ? "no answer in time" : reasonOf(thrown);
     } finally {
       over.abort();
       options.signal.removeEventListener("abort", stop);
@@ -113,6 +113,12 @@ export function makeRest(options: RestOptions) {
       };
     },
   };
+}
+
+/** Why a request failed: the runtime says it in the cause, after the address. */
+function reasonOf(thrown: unknown): string {
+  const cause = thrown instanceof Error ? thrown.cause : undefined;
+  return messageOf(cause ?? thrown).replace(/^error sending request .*?\): /, "").slice(0, 300);
 }
 
 function headersOf(ask: Ask, token: Secret): Record<string, string> {

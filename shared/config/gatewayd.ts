@@ -1,6 +1,6 @@
 // The configuration of gatewayd, `{home}/config/gatewayd.toml`. Without a server it starts and idles.
 import { z } from "zod";
-import { SecretSource } from "./fields.ts";
+import { AbsolutePath, SecretSource } from "./fields.ts";
 
 const ServerUrl = z.string().max(512).regex(
   /^https?:\/\/[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[1-9][0-9]{0,4})?$/,
@@ -15,6 +15,10 @@ const Mattermost = z.strictObject({
     .describe("Channel ids accepted beside direct messages"),
   attach_bytes: z.int().min(0).max(1_048_576).default(262_144)
     .describe("Largest attached text file that becomes part of a message"),
+  ca_file: AbsolutePath.optional()
+    .describe(
+      "Certificates (PEM) of an authority of the owner's own, trusted beside the known ones",
+    ),
   token: SecretSource.optional().describe("Where the bot's token is kept"),
 });
 

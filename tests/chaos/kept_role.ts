@@ -60,6 +60,7 @@ export function keepRunning(role: Role, home: string, flags: readonly string[]):
 
 function spawn(role: Role, home: string, flags: readonly string[]): Deno.ChildProcess {
   const log = `${home}/logs/${role}.log`;
+  Deno.openSync(log, { append: true, create: true }).close();
   return new Deno.Command("/bin/sh", {
     args: [
       "-c",

@@ -2,7 +2,7 @@
 // interval shortened. The stand-in of loopd keeps turns and its outbox the way loopd does: it takes a
 // message once, answers in order, and tells of each item until it is acknowledged.
 import { startGateway } from "../../roles/gatewayd/gateway.ts";
-import { webSocketWire } from "../../roles/gatewayd/network.ts";
+import { networkOf } from "../../roles/gatewayd/network.ts";
 import type { LoopEvent, Peers, Submitted } from "../../roles/gatewayd/peers.ts";
 import { openStore, type Store } from "../../roles/gatewayd/store.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
@@ -206,6 +206,7 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
   const folder = await Deno.makeTempDir({ prefix: "bxg" });
   const loop = options.loop ?? loopDouble();
   const log: string[] = [];
+  const network = networkOf(null);
   const config = GatewaydConfig.parse({
     mattermost: { url: rig.double.url, owner_id: rig.owner.id, ...options.mattermost },
     test: { timers_divided_by: FACTOR },
@@ -254,12 +255,12 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
         log: makeLog("gatewayd", systemClock, (line) => void log.push(line)),
         store,
         peers: loop.peers,
-        fetch,
-        open: webSocketWire,
+        network,
       });
     },
     async [Symbol.asyncDispose]() {
       await house.stopGateway();
+      network.close();
       await rig.double.stop();
       await Deno.remove(folder, { recursive: true });
       if (log.join("").includes(rig.bot.token)) throw new Error("The token is in the log");

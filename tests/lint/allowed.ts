@@ -6,6 +6,7 @@ export const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>>
     "banned-module": "the port to the model server, through inferproxy's socket alone",
   },
   "shared/boot/process.ts": { "deno-port": "the port of a daemon's own process" },
+  "roles/gatewayd/network.ts": { "deno-port": "the port to the Mattermost server" },
   "roles/memoryd/index_port.ts": { "new-worker": "the one place that starts the search Worker" },
   "shared/clock/clock.ts": { "time-and-chance": "the clock port itself" },
   "shared/clock/random.ts": { "time-and-chance": "the random port itself" },

@@ -1,5 +1,6 @@
-// `deno task verify-device [--only inference] [--json] [--url http://host:port] [--turns N]`: the checks
-// that need real parts, against what is configured; a part that is not there is skipped by name.
+// `deno task verify-device [--only inference|channel] [--json] [--url http://host:port] [--turns N]
+// [--post]`: the checks that need real parts, against what is configured; a part that is not there is
+// skipped by name. With --post the bot makes one post in the owner's direct channel and deletes it.
 //
 // The model server is the one of --url, else of BOXMAKER_LLAMA_URL, else of {home}/config, else the
 // small real model of `sh deploy/bootstrap.sh model`.
@@ -10,10 +11,12 @@ import { LoopdConfig } from "../../shared/config/loopd.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { configFile } from "../../shared/permissions/places.ts";
 import { REAL_LLAMA_MISSING, startRealLlama } from "../doubles/real_llama.ts";
+import { type Channel, channelChecks } from "./channel.ts";
+import { CHANNEL_MISSING, findChannel } from "./find_channel.ts";
 import { checkTable, type DeviceCheck } from "./checks.ts";
 import { type Device, inferenceChecks, SMALL_MODEL } from "./inference.ts";
 
-const PARTS = ["inference"];
+const PARTS = ["inference", "channel"];
 
 type Found = Pick<Device, "host" | "port" | "config"> & { readonly stop: () => Promise<void> };
 
@@ -54,6 +57,16 @@ async function inference(url: string | undefined, turns: number): Promise<Device
   }
 }
 
+async function channel(post: Channel["post"]): Promise<DeviceCheck[]> {
+  const found = findChannel((name) => Deno.env.get(name));
+  const whole = { check: "channel", limit: "" };
+  if (found === null) return [{ ...whole, figure: CHANNEL_MISSING, verdict: "skip" }];
+  if (!found.ok) {
+    return [{ ...whole, figure: `${found.code}: ${found.detail}`, verdict: "fail" }];
+  }
+  return await channelChecks({ ...found.value, post });
+}
+
 const { values } = parseArgs({
   args: Deno.args,
   options: {
@@ -61,15 +74,20 @@ const { values } = parseArgs({
     json: { type: "boolean" },
     url: { type: "string" },
     turns: { type: "string", default: "20" },
+    post: { type: "boolean", default: false },
   },
 });
 const turns = Number(values.turns);
 if ((values.only !== undefined && !PARTS.includes(values.only)) || !(turns >= 2 && turns <= 200)) {
   console.error(
-    `usage: verify-device [--only ${PARTS.join("|")}] [--json] [--url URL] [--turns N]`,
+    `usage: verify-device [--only ${PARTS.join("|")}] [--json] [--url URL] [--turns N] [--post]`,
   );
   Deno.exit(2);
 }
-const checks = await inference(values.url, turns);
+const isWanted = (part: string) => values.only === undefined || values.only === part;
+const checks = [
+  ...(isWanted("inference") ? await inference(values.url, turns) : []),
+  ...(isWanted("channel") ? await channel(values.post ? "make" : "leave") : []),
+];
 console.log(values.json === true ? JSON.stringify({ checks }) : checkTable(checks));
 Deno.exit(checks.some((one) => one.verdict === "fail") ? 1 : 0);

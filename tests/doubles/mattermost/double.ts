@@ -1,6 +1,7 @@
 // The Mattermost double as a library: one server on a loopback port that speaks REST v4 and the
 // WebSocket, what a test may do to it, and a record of everything that reached it.
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { createHash } from "node:crypto";
 import { Buffer } from "node:buffer";
@@ -26,6 +27,8 @@ export interface MattermostOptions {
   readonly knobs?: Partial<Knobs>;
   /** Multiplies every duration of the server's own (5 s, 60 s, 100 s, 5 min); 1 when absent. */
   readonly timeScale?: number;
+  /** Speaks TLS with this certificate (PEM); plain when absent. */
+  readonly tls?: { readonly key: string; readonly cert: string };
 }
 
 /** Every operation, answered as a promise whether the double is here or in another process. */
@@ -46,9 +49,8 @@ export async function startMattermostDouble(
 ): Promise<MattermostDouble> {
   let knobs: Knobs = { ...AT_REST, ...options.knobs };
   let isStopping = false;
-  const folder = options.folder ?? null;
-  const store = openStore(folder);
-  const record = openRecord(folder);
+  const store = openStore(options.folder ?? null);
+  const record = openRecord(options.folder ?? null);
   const faults = createFaultQueue();
   const world: World = {
     store,
@@ -85,17 +87,18 @@ export async function startMattermostDouble(
     onActive: (userId) => hub.active(userId),
     isStopping: () => isStopping,
   });
-  const server = createServer((request, response) => {
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
     const url = new URL(request.url ?? "/", "http://double");
-    response.on("error", () => {}); // A client that went away is part of the play.
+    response.on("error", () => {});
     const handled = isControl(url)
       ? handleControl(request, response, url, operations)
       : rest(request, response, url);
     handled.catch((thrown) => {
       response.destroy();
-      if (!isStopping) console.error("double:", thrown);
+      report(thrown, isStopping);
     });
-  });
+  };
+  const server = serverOf(serve, options.tls);
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
@@ -109,7 +112,7 @@ export async function startMattermostDouble(
   return {
     ...operations,
     port,
-    url: `http://127.0.0.1:${port}`,
+    url: `${options.tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
     stop: async () => {
       isStopping = true;
       hub.stop();
@@ -120,6 +123,17 @@ export async function startMattermostDouble(
       record.close();
     },
   };
+}
+
+/** A client that went away, and a request that was cut while it came, are part of the play. */
+function report(thrown: unknown, isStopping: boolean): void {
+  if (!isStopping && !/ECONNRESET|aborted/.test(`${thrown}`)) console.error("double:", thrown);
+}
+
+type Serve = (request: IncomingMessage, response: ServerResponse) => void;
+
+function serverOf(serve: Serve, tls: MattermostOptions["tls"]): Server {
+  return tls === undefined ? createServer(serve) : createTlsServer(tls, serve);
 }
 
 async function listening(server: Server, port: number): Promise<number> {
@@ -156,7 +170,7 @@ function upgrade(parts: {
   if (limiter(knobs.rateLimit).isLimited) return refuse("429 Too Many Requests");
   if (knobs.upgradeRefused) return refuse("502 Bad Gateway");
   const origin = headers["origin"];
-  if (origin !== undefined && origin !== `http://${headers["host"] ?? ""}`) {
+  if (origin !== undefined && origin.replace(/^https?:/, "") !== `//${headers["host"] ?? ""}`) {
     return refuse("403 Forbidden");
   }
   const key = headers["sec-websocket-key"] ?? "";

@@ -54,6 +54,8 @@ export interface Knobs {
   readonly pagesDrift: boolean;
   /** strict: each post has a later millisecond; same: all share one; backwards: each is earlier. */
   readonly clock: "strict" | "same" | "backwards";
+  /** Milliseconds by which the server's clock is ahead of this machine's. */
+  readonly aheadMs: number;
 }
 
 export const AT_REST: Knobs = {
@@ -86,6 +88,7 @@ export const AT_REST: Knobs = {
   sinceEmpty: false,
   pagesDrift: false,
   clock: "strict",
+  aheadMs: 0,
 };
 
 /** What happens to a request that a fault catches; `isCommitted` = the request takes effect first. */
