@@ -18,7 +18,14 @@ import {
   removeFile,
   replaceFile,
 } from "../../shared/disk/durable.ts";
-import { ApprovalId, CallId, type SessionId, Sha256, ulid } from "../../shared/ids/ids.ts";
+import {
+  ApprovalId,
+  CallId,
+  type SessionId,
+  Sha256,
+  ulid,
+  ulidUnixMs,
+} from "../../shared/ids/ids.ts";
 import { ok, type Result } from "../../shared/results/result.ts";
 import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
 import type { AnswerOutcome, ApprovalSummary } from "../../shared/wire/parts.ts";
@@ -90,12 +97,15 @@ class ApprovalDesk {
   readonly #waits = new Map<ApprovalId, AbortController>();
   readonly #throttledAt = new Map<SessionId, number>();
   readonly #askedAt = new Map<SessionId, number[]>();
+  /** When the newest id was made: ids sort in the order of asking, also within a moment. */
+  #lastIdMs = 0;
 
   constructor(ports: ApprovalPorts, loaded: readonly Approval[]) {
     this.#ports = ports;
     this.#all = new Map(loaded.map((one) => [one.approval, one]));
     for (const one of loaded) {
       this.#count(one);
+      this.#lastIdMs = Math.max(this.#lastIdMs, ulidUnixMs(one.approval));
       if (one.state === "pending") this.#wait(one);
     }
   }
@@ -106,9 +116,10 @@ class ApprovalDesk {
     if (this.#isThrottled(plan.session)) return ok({ is: "throttled" });
     const { clock, random, disk, expiresMs } = this.#ports;
     const created = clock.nowUnixMs();
+    this.#lastIdMs = Math.max(created, this.#lastIdMs + 1);
     const one: Approval = {
       v: 1,
-      approval: ApprovalId.parse(`a-${ulid(created, random)}`),
+      approval: ApprovalId.parse(`a-${ulid(this.#lastIdMs, random)}`),
       code: this.#freshCode(),
       state: "pending",
       plan: structuredClone(plan),

@@ -6,6 +6,7 @@ import { ApprovalId } from "../../shared/ids/ids.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import {
   grantToml,
+  heldScript,
   HOME,
   newCall,
   newTurn,
@@ -265,6 +266,35 @@ Deno.test("openHouse() a question survives a restart, can still be answered, and
   strictEqual(say(third, codeOf(test), "approve"), "already_answered");
   strictEqual(test.fake.runs.length, 1);
   await third.close();
+});
+
+Deno.test("openHouse() a question that was asked anew is not taken up beside the newer one", async () => {
+  // Whichever of two ids of the same moment sorts first.
+  for (let round = 0; round < 8; round++) {
+    const test = testHouse({ grants: GRANTS, config: { runtime: { concurrent: 1 } } });
+    for (let i = 0; i < round; i++) test.ports.random.bytes(16);
+    const first = test.open();
+    test.fake.script = heldScript().script;
+    const busy = await asks(first);
+    say(first, codeOf(test), "approve");
+    await settled();
+    const one = await asks(first);
+    first.sessions.raise(one.session, { class: "private", untrusted: true }, "a page");
+    strictEqual(say(first, codeOf(test, 1), "approve"), "approved");
+    await settled();
+    strictEqual(stateOf(first, one), "waiting_approval", "the label changed, so it asks again");
+    strictEqual(say(first, codeOf(test, 2), "approve"), "approved");
+    await settled();
+    strictEqual(stateOf(first, one), "queued");
+    strictEqual(stateOf(first, busy), "running");
+    await first.close();
+
+    const second = test.open();
+    await settled();
+    strictEqual(test.posted.length, 3, "the owner was asked what was answered already");
+    deepStrictEqual(second.approvals.list("pending"), []);
+    await second.close();
+  }
 });
 
 Deno.test("openHouse() a question whose file was changed or cut answers nothing", async () => {

@@ -48,7 +48,9 @@ function unknownResult(start: Start): StoredResult {
   };
 }
 
-/** Takes up the questions of the week, oldest first. */
+/** Takes up the questions of the week, oldest first; of several for one call, only the last. */
 export function restoreQuestions(approvals: Approvals, calls: Calls): void {
-  for (const approval of approvals.list("all").toReversed()) calls.restore(approval);
+  const all = approvals.list("all").toReversed();
+  const last = new Map(all.map((one) => [one.plan.call, one]));
+  for (const approval of last.values()) calls.restore(approval);
 }

@@ -82,6 +82,7 @@ if (import.meta.main) {
     Deno.exitCode = await main(Deno.args);
   } catch (thrown) {
     console.error(thrown instanceof Error ? thrown.message : String(thrown));
+    if (thrown instanceof Error && thrown.cause !== undefined) console.error(thrown.cause);
     Deno.exitCode = 2;
   }
 }
