@@ -18,6 +18,7 @@ import {
   readBytes,
   readWhole,
   replaceFileIf,
+  returnAside,
 } from "../../shared/disk/durable.ts";
 import { type Fields, hashBytes } from "../../shared/chain/chain_record.ts";
 import type { CallId, SessionId } from "../../shared/ids/ids.ts";
@@ -105,6 +106,8 @@ function makeMissing(at: StorePlace, starter: string): Result<void> {
     if (!made.ok) return made;
   }
   for (const name of [...IDENTITY_FILES, "notes"]) {
+    const returned = returnAside(at.disk, `${at.folder}/${name}.md`);
+    if (!returned.ok) return returned;
     const text = name === "soul" ? starter : "";
     const made = createExclusive(at.disk, `${at.folder}/${name}.md`, encodeUtf8(text));
     if (!made.ok && made.code !== "file-exists") return made;
@@ -286,9 +289,10 @@ function replaceText(
   after: string,
 ): Result<void> {
   const path = `${at.folder}/${file}.md`;
-  const isUnchanged = () => {
-    const now = readIdentity(at.disk, at.folder, file);
-    return now.ok && now.value === before;
+  const known = encodeUtf8(before);
+  const isUnchanged = (name: string) => {
+    const now = readWhole(at.disk, name, known.length);
+    return now.ok && hashBytes(now.value) === hashBytes(known);
   };
   const replaced = replaceFileIf(at.disk, path, encodeUtf8(after), isUnchanged);
   if (!replaced.ok) return replaced;

@@ -122,6 +122,31 @@ Deno.test("edit() fails cleanly when the owner saves in the middle, and loses ne
   assert.deepEqual(journal(disk).map((line) => line.kind), ["open", "edit", "found", "edit"]);
 });
 
+Deno.test("edit() overwrites no owner's save, however late it comes and however it is made", () => {
+  for (const way of ["by name", "in place"] as const) {
+    const disk = faultyDisk(["/home", HOME]);
+    const store = opened(disk);
+    assert.ok(store.edit(add("first"), ORIGIN).ok);
+    const original = disk.link;
+    disk.link = (existing, fresh) => {
+      if (way === "by name") disk.plant(`${HOME}/memory.md`, encodeUtf8("owner's own"));
+      original(existing, fresh);
+      if (way === "by name" || !existing.endsWith(".tmp")) return;
+      const file = disk.open(`${HOME}/memory.md.aside`, "read_write");
+      file.truncate(0);
+      file.write(encodeUtf8("owner's own"));
+      file.close();
+    };
+    const edit = store.edit(add("second"), ORIGIN);
+    disk.link = original;
+    assert.ok(!edit.ok && edit.code === "memory-changed", way);
+    assert.equal(text(disk, "memory.md"), "owner's own", way);
+    assert.deepEqual(disk.list(HOME).filter((one) => /tmp|aside/.test(one.name)), [], way);
+    assert.ok(store.edit(add("second"), ORIGIN).ok);
+    assert.deepEqual(journal(disk).map((line) => line.kind), ["open", "edit", "found", "edit"]);
+  }
+});
+
 Deno.test("edit() journals before and after, and what left stands in notes.md", () => {
   const disk = faultyDisk(["/home", HOME]);
   const store = opened(disk);

@@ -11,10 +11,11 @@ import { type Err, err, ok, type Result } from "../results/result.ts";
 import { decodeUtf8 } from "../wire/codec.ts";
 
 const TEMPORARY = ".tmp";
+const ASIDE = ".aside";
 
 /** Whether a listing should pass over this name as the leftover of an interrupted operation. */
 export function isTemporaryName(name: string): boolean {
-  return name.endsWith(TEMPORARY);
+  return name.endsWith(TEMPORARY) || name.endsWith(ASIDE);
 }
 
 /** Whether a failure leaves the process no choice but to end, without answering anyone. */
@@ -123,24 +124,63 @@ export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): Result
 }
 
 /**
- * As `replaceFile`, but asks `mayReplace` when the new bytes are durable, right before they take the
- * name; a no leaves everything as it was.
+ * As `replaceFile`, but only while the file is as `mayReplace` wants it; it is asked about the path it
+ * is given. Whoever else saves the file meanwhile is never overwritten: the file is set aside, the new
+ * one takes the name only when nobody else has, and what lies aside is looked at and comes back when
+ * it was written to. A crash may leave it aside, where `returnAside` finds it.
  */
 export function replaceFileIf(
   disk: Disk,
   path: string,
   bytes: Uint8Array,
-  mayReplace: () => boolean,
+  mayReplace: (path: string) => boolean,
 ): Result<"replaced" | "kept"> {
-  return attempt(() => {
+  const aside = path + ASIDE;
+  const outcome = attempt(() => {
     let outcome: "replaced" | "kept" = "kept";
     viaTemporary(disk, path, bytes, (from) => {
-      if (!mayReplace()) return disk.unlink(from);
-      disk.rename(from, path);
-      outcome = "replaced";
+      if (mayReplace(path)) {
+        disk.rename(path, aside);
+        orEnd(() => {
+          // Nothing in between: for this moment the file has no name.
+          if (!linkIfFree(disk, from, path)) return;
+          if (mayReplace(aside)) outcome = "replaced";
+          else disk.rename(aside, path);
+        });
+      }
+      tidy(disk, from);
     });
     return outcome;
   });
+  // Durable by now; what is left aside goes at the next start if not here.
+  if (outcome.ok) tidy(disk, aside);
+  return outcome;
+}
+
+function linkIfFree(disk: Disk, existing: string, fresh: string): boolean {
+  try {
+    disk.link(existing, fresh);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof DiskError && thrown.kind === "already_exists") return false;
+    throw thrown;
+  }
+}
+
+/** Ends what a crash in `replaceFileIf` began: a file that lies aside gets its name back if it is free. */
+export function returnAside(disk: Disk, path: string): Result<void> {
+  const aside = path + ASIDE;
+  return attempt(() =>
+    inFolder(disk, path, () => {
+      try {
+        linkIfFree(disk, aside, path);
+      } catch (thrown) {
+        if (!(thrown instanceof DiskError && thrown.kind === "not_found")) throw thrown;
+        return;
+      }
+      removeIfThere(disk, aside);
+    })
+  );
 }
 
 /**

@@ -23,7 +23,8 @@ if (values.channel === true) {
 console.log(`seed ${seed}`);
 if (values.role === "memoryd") {
   const { campaign } = await import("./memoryd_campaign.ts");
-  console.log(`${kills} kills, ${await campaign(kills, seed)} notes acknowledged, 0 lost`);
+  const { notes, ownerSaves } = await campaign(kills, seed);
+  console.log(`${kills} kills, ${notes} notes and ${ownerSaves} owner's saves, 0 lost`);
 } else if (values.role === "loopd") {
   const { campaign } = await import("./loopd_campaign.ts");
   const whole = await campaign(0, seed);
