@@ -14,6 +14,10 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$/;
 /** Languages that a client may render instead of showing. */
 const RENDERED = /^(?:latex|tex|katex|math|mermaid|html|svg)$/i;
 
+/** What a client may make an address of without two slashes. */
+const SCHEME =
+  /(https?|ftps?|ssh|git|mailto|tel|sms|data|javascript|vbscript|file|mattermost|mmaction)(?=:)/gi;
+
 /** A run of prose, or of code with its language. */
 export type Block = { readonly code: string | null; readonly lines: readonly string[] };
 
@@ -54,12 +58,10 @@ export function defused(line: string): string {
     .replace(/([`~])(?=\1{2})/g, `$1${BREAK}`)
     .replace(/!(?=\[)/g, `!${BREAK}`)
     .replace(/\](?=[(:[])/g, `]${BREAK}`)
-    .replace(/:(?=\/\/)/g, `:${BREAK}`)
-    .replace(
-      /(mailto|tel|sms|data|javascript|vbscript|file|mattermost|mmaction)(?=:)/gi,
-      `$1${BREAK}`,
-    )
+    .replace(/:(?=\/)/g, `:${BREAK}`)
+    .replace(SCHEME, `$1${BREAK}`)
     .replace(/(www\d{0,3})\./gi, `$1${BREAK}.`)
+    .replace(/\.(?=[a-z]{2,24}\/)/gi, `${BREAK}.`)
     .replace(/<(?=[a-z/!?])/gi, `<${BREAK}`)
     .replace(/&(?=#?[a-z0-9]+;)/gi, `&${BREAK}`)
     .replace(/@(?=\S)/g, `@${BREAK}`);

@@ -78,6 +78,48 @@ const PARTS = [
   "[",
   ":",
   "//",
+  "/",
+  "\r",
+  "\v",
+  "\u2028",
+  "\u0085",
+  "\u200d",
+  "\ufe0f",
+  "\u0301",
+  "\uff20all",
+  "@\u200dhere",
+  "@@channel",
+  ".@all.",
+  "a@all",
+  "owner@evil.example",
+  "&#x40;all",
+  "&#104;ttps://evil.example",
+  "https&colon;//evil.example",
+  "http:/evil.example",
+  "https:evil.example",
+  "http:\\/\\/evil.example",
+  "//evil.example/x",
+  "evil.example/x?q=secret",
+  "\uff48ttp://evil.example",
+  "http\u200d://evil.example",
+  "www2.evil.example",
+  "[a] (http://evil.example)",
+  "[a][ http://evil.example ]",
+  "[![x](http://evil.example)](y)",
+  "![a][b]",
+  "[b]: <http://evil.example> 'x'",
+  "![a](/api/v4/users/me)",
+  "https://chat.example.org/team/pl/abcdefghijklmnopqrstuvwxyz",
+  "javascript:alert(1)",
+  "mmaction://x",
+  "#town ~town-square :owner: :+1:",
+  "$\\href{http://evil.example}{x}$",
+  "| a | b |\n|---|---|\n",
+  "<!-- -->",
+  "<a href=x>",
+  "1. ",
+  "\t",
+  "# ",
 ];
 const hostile = fc.array(fc.constantFrom(...PARTS), { maxLength: 14 }).map((all) => all.join(""));
 
@@ -99,11 +141,19 @@ Deno.test("safeBlocks() the judge itself sees each of the faults in text that wa
       "![a](http://evil.example/x)",
       "http://evil.example/x",
       "[a](https://evil.example)",
+      "http:/evil.example",
+      "https:evil.example",
+      "evil.example/x",
+      "www2.evil.example",
+      "[a] (http://evil.example)",
+      "[b]: //evil.example",
+      "&#104;ttps",
+      "mailto:a@evil.example",
     ]
   ) {
     isTrue(messageFaults(part).length > 0, part);
   }
-  for (const part of ["@channel", "\\@here", "hello @all!"]) {
+  for (const part of ["@channel", "\\@here", "hello @all!", "@@all", "(@owner)"]) {
     isTrue([...mentionedNames(part)].length > 0, part);
   }
 });

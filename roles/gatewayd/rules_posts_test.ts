@@ -108,7 +108,7 @@ Deno.test("rule 22: every answer stands in its thread; a thread that is gone get
 });
 
 Deno.test("rule 23: long answers are split at the server's own limit, and a refused part is told", async () => {
-  await using house = await gatewayHouse({ knobs: { maxPostSize: 1_000 }, isRulesOff: true });
+  await using house = await gatewayHouse({ knobs: { maxPostSize: 1_000 } });
   await house.ready();
   house.loop.reply = () => `\`\`\`js\n${"let a = 1;\n".repeat(300)}\`\`\`\nend 👩‍👩‍👧‍👦`;
   const post = house.write("code");

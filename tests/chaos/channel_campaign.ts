@@ -2,6 +2,7 @@
 // real loopd, killed at random moments, and a Mattermost server whose lines break, which goes deaf,
 // limits, restarts, and loses answers after it has carried out what was asked.
 import type { MattermostDouble } from "../doubles/mattermost/double.ts";
+import { placeByKey } from "../doubles/post_places.ts";
 import { unsafePosts } from "../doubles/mattermost/safe_posts.ts";
 import {
   type ChannelHouse,
@@ -65,7 +66,10 @@ export async function campaign(options: Campaign): Promise<Outcome> {
     problems.push(
       ...(messages < options.messages ? [`only ${messages} messages were written`] : []),
       ...verdict(posts, sent),
-      ...unsafePosts(house.sent(), { botId: bot.id }),
+      ...unsafePosts(house.sent(), {
+        botId: bot.id,
+        threadOf: placeByKey((id) => house.double().post(id)),
+      }),
       ...house.roles.flatMap((role) => role.problems),
     );
   } finally {

@@ -18,6 +18,7 @@ import type { Knobs } from "./mattermost/knobs.ts";
 import type { Post } from "./mattermost/model.ts";
 import { type Rig, startRig } from "./mattermost/rig.ts";
 import { assertSafePosts } from "./mattermost/safe_posts.ts";
+import { placeByKey } from "./post_places.ts";
 
 export const FACTOR = 100;
 
@@ -42,6 +43,8 @@ export interface LoopDouble {
   /** Ends every watch, as a restart does. */
   restart(): void;
   pending(): number;
+  /** The session that an item belonged to. */
+  sessionOf(item: number): string | undefined;
 }
 
 type LoopState = {
@@ -56,6 +59,7 @@ export function loopDouble(): LoopDouble {
   const state: LoopState = { items: new Map(), watchers: new Set(), byPost: new Map() };
   const { items, watchers, byPost } = state;
   let next = 0;
+  const sessions: string[] = [];
   const put = (of: Pick<Item, "session" | "turn" | "message_id" | "kind">, text: string) => {
     const item: Item = {
       ...of,
@@ -66,6 +70,7 @@ export function loopDouble(): LoopDouble {
       bytes: new TextEncoder().encode(text).length,
     };
     items.set(item.n, { item, text });
+    sessions[item.n] = item.session;
     for (const one of watchers) one.tell({ kind: "outbox_item", body: item });
   };
   const double: LoopDouble = {
@@ -94,6 +99,7 @@ export function loopDouble(): LoopDouble {
     },
     restart: () => [...watchers].forEach((one) => one.end()),
     pending: () => items.size,
+    sessionOf: (item) => sessions[item],
     peers: peersOf(() => double, state),
   };
   return double;
@@ -194,7 +200,6 @@ export interface HouseOptions {
   /** Whether no post at all is as it should be. */
   readonly isSilent?: true;
   readonly before?: (rig: Rig) => void;
-  readonly isRulesOff?: true;
 }
 
 export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayHouse> {
@@ -264,9 +269,10 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
       await rig.double.stop();
       await Deno.remove(folder, { recursive: true });
       if (log.join("").includes(rig.bot.token)) throw new Error("The token is in the log");
-      if (options.isRulesOff) return;
       assertSafePosts(rig.double.traffic(), {
         botId: rig.bot.id,
+        threadOf: placeByKey(rig.double.post, loop.sessionOf),
+        maxPostSize: options.knobs?.maxPostSize ?? 16_383,
         ...(options.isSilent ? { mayBeEmpty: true } : {}),
       });
     },

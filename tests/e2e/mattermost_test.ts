@@ -4,6 +4,7 @@ import { match, ok as isTrue, strictEqual } from "node:assert";
 import { type E2eHouse, e2eHouse, houseTest } from "../doubles/e2e_house.ts";
 import type { Post } from "../doubles/mattermost/model.ts";
 import { type Rig, startRig } from "../doubles/mattermost/rig.ts";
+import { placeByKey } from "../doubles/post_places.ts";
 import { assertSafePosts } from "../doubles/mattermost/safe_posts.ts";
 
 interface Phone extends AsyncDisposable {
@@ -54,7 +55,8 @@ async function phone(more = "", brokerd = ""): Promise<Phone> {
       await rig.double.stop();
       await Deno.remove(folder, { recursive: true });
       strictEqual(log.includes(rig.bot.token), false, "the token is in gatewayd's log");
-      assertSafePosts(rig.double.traffic(), { botId: rig.bot.id });
+      const threadOf = placeByKey(rig.double.post);
+      assertSafePosts(rig.double.traffic(), { botId: rig.bot.id, threadOf });
     },
   };
   await connected(made);

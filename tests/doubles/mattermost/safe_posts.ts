@@ -11,8 +11,8 @@ export interface SafePostRules {
   readonly maxPostSize?: number;
   /** Hosts whose links may stand as links (none). */
   readonly allowedHosts?: readonly string[];
-  /** The root under which this message must stand, "" = top level; undefined = any will do. */
-  readonly threadOf?: (message: string) => string | undefined;
+  /** The root under which a post must stand, "" = top level; undefined = any will do. */
+  readonly threadOf?: (message: string, key: string) => string | undefined;
 }
 
 /** Throws with every fault of every post; with no post at all as well, unless `rules` says none. */
@@ -68,7 +68,8 @@ function bodyFaults(
   for (const field of ["id", "create_at", "user_id"]) {
     if (body[field] !== undefined) faults.push(`sets ${field}`);
   }
-  const root = typeof message === "string" ? rules.threadOf?.(message) : undefined;
+  const durable = isRecord(body.props) ? `${body.props.boxmaker_out ?? ""}` : "";
+  const root = typeof message === "string" ? rules.threadOf?.(message, durable) : undefined;
   if (root !== undefined && (body.root_id ?? "") !== root) {
     faults.push(`stands under "${body.root_id ?? ""}" instead of "${root}"`);
   }
@@ -101,13 +102,17 @@ function messageFaults(message: string, rules: SafePostRules): string[] {
   return faults;
 }
 
-const LINKS = /(?:https?|ftps?|file|wss?|mattermost):\/\/[^\s)\]>"']*|www\.[^\s)\]>"']+/gi;
+const LINKS = /(?:https?|ftps?|file|wss?|mattermost):\/\/[^\s)\]>"']*|www\d{0,3}\.[^\s)\]>"']+/gi;
 const OTHERS: readonly (readonly [string, RegExp])[] = [
   ["an image", /!\[/],
   ["an HTML image", /<\s*(?:img|iframe|video|audio|object|embed|source)\b/i],
   ["a reference definition", /^[ \t>]*\[[^\]\n]+\]:[ \t]*\S/m],
   ["a mail or phone link", /(?<![a-z0-9])(?:mailto|tel|sms):\S/i],
   ["a link without a scheme", /\]\(\s*<?\s*\/\//],
+  ["an address with one slash or none", /(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}:\/|https?:[a-z0-9%]/i],
+  ["a host with a path", /[a-z0-9-]\.[a-z]{2,24}\//i],
+  ["a link with space before its address", /\]\s*\(\s*<?(?:https?:|\/\/|www\.)/i],
+  ["an address written as entities", /&(?:#x?[0-9a-f]+|[a-z]+);/i],
   ["a link with another scheme", /\]\(\s*<?\s*(?!https?:)[a-z][a-z0-9+.-]*:/i],
 ];
 

@@ -32,7 +32,7 @@ const BREACHES: readonly (readonly [string, RegExp])[] = [
 const INNOCENT = [
   "Plain words.",
   `@${ZERO}all, @${ZERO}owner and me@example.org`,
-  "hxxps://evil[.]example/x",
+  "hxxps[:]//evil[.]example/x",
   "`https://evil.example` and `@all`",
   "```sh\ncurl https://evil.example\n@all\n```",
   "~~~\n![x](https://evil.example)\n~~~\nafter",
