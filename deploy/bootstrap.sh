@@ -14,6 +14,7 @@
 set -eu
 umask 022
 unset CDPATH
+export DENO_NO_UPDATE_CHECK=1
 
 DENO_VERSION=2.9.6
 USER_NAME=boxmaker
@@ -243,6 +244,7 @@ remove_old_copies() {
 # become_user COMMAND...: in the copy, as the user, with an empty environment.
 become_user() {
   set -- "HOME=$user_home" "USER=$USER_NAME" "LOGNAME=$USER_NAME" LANG=C.UTF-8 \
+    DENO_NO_UPDATE_CHECK=1 \
     "PATH=$(dirname "$deno"):/usr/local/bin:/usr/bin:/bin" "$@"
   for name in TERM CI NO_COLOR BOXMAKER_HOME BOXMAKER_LLAMA_URL BOXMAKER_MATTERMOST_URL BOXMAKER_CACHE; do
     eval "value=\${$name-}"

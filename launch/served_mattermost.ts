@@ -38,6 +38,7 @@ export async function rehearsalMattermost(source: string, base: string): Promise
       `${base}/mattermost`,
       "--until-stdin-ends",
     ],
+    env: { DENO_NO_UPDATE_CHECK: "1" },
     stdin: "piped",
     stdout: "piped",
     stderr: "inherit",
@@ -62,6 +63,7 @@ export async function rehearsalMattermost(source: string, base: string): Promise
       const words = [`${folder}/client.ts`, "--url", url, "--channel", told("channel"), ...play];
       const phone = new Deno.Command(Deno.execPath(), {
         args: [...run, `--allow-net=${address}`, ...words],
+        env: { DENO_NO_UPDATE_CHECK: "1" },
       });
       return (await phone.spawn().status).code;
     },

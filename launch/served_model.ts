@@ -105,7 +105,11 @@ export function rehearsalModel(source: string): ServedModel {
   return {
     name: "the rehearsal model",
     address,
-    program: { name: "model", argv, env: { NO_COLOR: "1", HOME: dirname(source) } },
+    program: {
+      name: "model",
+      argv,
+      env: { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", HOME: dirname(source) },
+    },
     examples: null,
     isRehearsal: true,
   };

@@ -43,7 +43,8 @@ export const EGRESS: Command = {
     const silent = ROLES.filter((role) => roles.every((row) => row.who !== role));
     return print(context, { roles, calls, none: silent }, () => {
       const rows = [...roles, ...calls].map(({ who, address, why }) => [who, address, why]);
-      return `${table(rows)}no address: ${silent.join(", ")}, and the containers of calls\n`;
+      return `${table(rows)}no address: ${silent.join(", ")}, and the containers of calls\n` +
+        "a name among these is looked up at this machine's resolver\n";
     });
   },
 };

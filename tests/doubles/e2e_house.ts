@@ -76,7 +76,7 @@ export async function e2eHouse(options: E2eOptions = {}): Promise<E2eHouse> {
   const house = await startHouse({
     home,
     source: SOURCE,
-    configs: configs(options.roots ?? [papers], model, options.extra ?? {}),
+    configs: e2eConfigs(options.roots ?? [papers], model, options.extra ?? {}),
     grants: (options.grants ?? usualGrants)(papers),
     model: model.program,
     say: (line) => void said.push(line),
@@ -85,12 +85,13 @@ export async function e2eHouse(options: E2eOptions = {}): Promise<E2eHouse> {
 }
 
 /** Loads the image that `deno task image` built; the gate builds it before the tests. */
-async function loadProductImage(): Promise<void> {
+export async function loadProductImage(): Promise<void> {
   const { digest } = JSON.parse(await Deno.readTextFile(`${IMAGE}/image.json`));
   await loadImage({ image: IMAGE, digest, podman: PODMAN, ...testFolders() });
 }
 
-function configs(
+/** What each role's configuration says in a test's house. */
+export function e2eConfigs(
   roots: readonly string[],
   model: ServedModel,
   extra: Partial<Record<Role, string>>,

@@ -71,7 +71,8 @@ export async function startEgressd(toml: string): Promise<EgressRig> {
   };
 }
 
-async function openWay(
+/** Opens a call's way out as brokerd does, at egressd's socket. */
+export async function openWay(
   path: string,
   asked: Asked,
   onEvent: (event: EgressEvent) => Promise<void>,
