@@ -14,7 +14,7 @@ import {
   type Said,
   schemaOf,
 } from "./exchange.ts";
-import { type ByteConn, closeQuietly, readFrame, writeFrame } from "./frame.ts";
+import { buffered, type ByteConn, closeQuietly, readFrame, writeFrame } from "./frame.ts";
 import { FRAME_MS, SILENCE_MS, WIRE_VERSION, WRITE_MS } from "./limits.ts";
 
 export interface CallOptions<E extends MessageSchema> {
@@ -51,7 +51,7 @@ export async function call<
   if (options.signal?.aborted) return err("frame-closed", "The call was cancelled");
   let conn: ByteConn;
   try {
-    conn = await dial(path);
+    conn = buffered(await dial(path));
   } catch {
     // Absent, stale and refused mean the same to a caller: nobody answers there.
     return err("peer-down", `Nobody listens on ${path}`);

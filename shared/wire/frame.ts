@@ -5,6 +5,8 @@ import { err, ok, type Result } from "../results/result.ts";
 import { encodeCanonical, FRAME_BOUNDS, parseCanonical } from "./codec.ts";
 import { MAX_FRAME_BYTES } from "./limits.ts";
 
+const BLOCK_BYTES = 16_384;
+
 /** A byte stream with the shape of `Deno.Conn`. */
 export interface ByteConn {
   read(into: Uint8Array): Promise<number | null>;
@@ -109,6 +111,28 @@ function closedOr(deadline: Deadline, where: string): Result<never> {
   return deadline.hasPassed()
     ? err("frame-deadline", `The peer was too slow: closed ${where}`)
     : err("frame-closed", `The connection ended ${where}`);
+}
+
+/** A connection whose small reads are served from one larger one; for one reader at a time. */
+export function buffered(conn: ByteConn): ByteConn {
+  const block = new Uint8Array(BLOCK_BYTES);
+  let held = block.subarray(0, 0);
+  return {
+    async read(into) {
+      if (held.length === 0) {
+        if (into.length >= BLOCK_BYTES) return await conn.read(into);
+        const read = await conn.read(block);
+        if (read === null) return null;
+        held = block.subarray(0, read);
+      }
+      const taken = held.subarray(0, into.length);
+      into.set(taken);
+      held = held.subarray(taken.length);
+      return taken.length;
+    },
+    write: (bytes) => conn.write(bytes),
+    close: () => conn.close(),
+  };
 }
 
 async function fill(conn: ByteConn, bytes: Uint8Array, from: number): Promise<boolean> {

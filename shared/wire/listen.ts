@@ -17,7 +17,7 @@ import {
   type Said,
   schemaOf,
 } from "./exchange.ts";
-import { type ByteConn, closeQuietly, readFrame, writeFrame } from "./frame.ts";
+import { buffered, type ByteConn, closeQuietly, readFrame, writeFrame } from "./frame.ts";
 import {
   FIRST_BYTE_MS,
   FRAME_MS,
@@ -192,7 +192,7 @@ async function acceptLoop(
       await new Promise((resolve) => setTimeout(resolve, 200));
       continue;
     }
-    const done = serve(conn, options, stop.signal).finally(() => talks.delete(done));
+    const done = serve(buffered(conn), options, stop.signal).finally(() => talks.delete(done));
     talks.add(done);
   }
 }

@@ -186,6 +186,16 @@ Deno.test("listen() aborts a handler when its caller goes away", async () => {
   strictEqual(box.aborted(), 1);
 });
 
+Deno.test("listen() sees a byte that came in one piece with the request, and ends that caller", async () => {
+  await using box = await rig();
+  const request = frameOf(canonicalText({ v: 1, kind: "wait", body: {} }));
+  const conn = await Deno.connect({ transport: "unix", path: box.path });
+  strictEqual(await conn.write(joinBytes([request, new Uint8Array(1)])), request.length + 1);
+  while (box.aborted() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  strictEqual(box.lines.some((line) => line.includes("bytes after the request")), true);
+  conn.close();
+});
+
 Deno.test("listen() takes no upload in crumbs: only its last piece may be short, and none empty", async () => {
   await using box = await rig();
   const part = (bytes: number, seq: number) => {

@@ -1,115 +1,63 @@
 // Time to the first word: through bxctl's socket, loopd and inferproxy, beside the same request sent
 // to the same server directly. What the server itself takes, from the whole request to the first
-// word it has, depends on how much of the prompt is new and is left out of both.
-import { type House } from "../../launch/house.ts";
+// word it has, depends on how much of the prompt is new and is left out of both. A message is durable
+// before the model is asked, so the two syncs that this takes are measured on the same disk in turn.
 import { givenModel } from "../../launch/served_model.ts";
-import { MessageId, SessionId, ulid } from "../../shared/ids/ids.ts";
-import { systemRandom } from "../../shared/clock/random.ts";
-import { encodeUtf8 } from "../../shared/wire/codec.ts";
-import { call } from "../../shared/wire/dial.ts";
-import { LOOP_WATCH, OUTBOX_ACK, TURN_SUBMIT } from "../../shared/wire/loop.ts";
-import { socketPath } from "../../shared/wire/sockets.ts";
+import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { openAppender, overwrite } from "../../shared/disk/durable.ts";
 import { e2eHouse } from "../doubles/e2e_house.ts";
-import { startLlamaDouble } from "../doubles/llama/double.ts";
-import { rehearsal } from "../doubles/llama/rehearsal.ts";
+import { askDirectly, converse, lastExchange, type Seen } from "./conversation.ts";
+import { startModelProcess } from "./model_process.ts";
 import { inTurn, line, ms, spread } from "./rounds.ts";
 
-const ROUNDS = 40;
+const HELLO = "0 20";
+const ROUNDS = 100;
 
 export async function benchFirstToken(): Promise<void> {
-  let hasWordAt = 0;
-  const llama = await startLlamaDouble({
-    script: (request, state) => {
-      hasWordAt = performance.now();
-      return rehearsal(request, state);
-    },
-  });
-  const withoutServer = async (act: () => Promise<number>): Promise<number> => {
+  await using server = await startModelProcess();
+  const withoutServer = async (act: () => Promise<Seen>): Promise<number> => {
     // What a turn leaves to be done after its answer, such as indexing, is over before the next one.
     await new Promise((resolve) => setTimeout(resolve, 150));
-    const total = await act();
-    const asked = llama.record.findLast((one) => one.path.includes("/chat/completions"));
-    return total - (hasWordAt - (asked?.arrivedMs ?? hasWordAt));
+    const { sentMs, firstMs } = await act();
+    return firstMs - sentMs - await server.ownMs();
   };
-  const server = `http://127.0.0.1:${llama.port}`;
-  {
-    await using rig = await e2eHouse({ model: givenModel(server) });
-    const watcher = watchFirstWords(rig.house);
-    const session = SessionId.parse(`chat-${ulid(Date.now(), systemRandom)}`);
-    await watcher.turn(session);
-    const body = lastChatBody(llama.record);
-    const results = await inTurn({
-      direct: () => withoutServer(() => direct(server, body)),
-      house: () => withoutServer(() => watcher.turn(session)),
-    }, ROUNDS);
-    const through = spread(results.get("house") ?? []);
-    const bare = spread(results.get("direct") ?? []);
-    line("first word through the house", `p50 ${ms(through.p50)}, p95 ${ms(through.p95)}`);
-    line("  the same request to the server itself", `p50 ${ms(bare.p50)}, p95 ${ms(bare.p95)}`);
-    line(
-      "  added at p50, at p95",
-      `${ms(through.p50 - bare.p50)}, ${ms(through.p95 - bare.p95)}`,
-      "limit 10 ms at p95",
-    );
-    await watcher.close();
-  }
-  await llama.stop();
+  await using rig = await e2eHouse({ model: givenModel(server.url) });
+  const talk = converse(rig.house);
+  await talk.say(HELLO);
+  // The self-test and that first turn.
+  for (let i = 0; i < 3; i++) await server.ownMs();
+  const disk = twoSyncs(rig.house.home);
+  const results = await inTurn({
+    direct: () =>
+      withoutServer(() => askDirectly(server.url, lastExchange(rig.house.home, talk.session).body)),
+    disk: () => Promise.resolve(disk.time()),
+    house: () => withoutServer(() => talk.say(HELLO)),
+  }, ROUNDS);
+  disk.close();
+  await talk.close();
+  const of = (name: string) => spread(results.get(name) ?? []);
+  const told = ({ p50, p95 }: { p50: number; p95: number }) => `p50 ${ms(p50)}, p95 ${ms(p95)}`;
+  const [house, direct] = [of("house"), of("direct")];
+  line("first word through the house", told(house));
+  line("  the same request to the server itself", told(direct));
+  line("  two syncs of this disk", told(of("disk")));
+  const added = { p50: house.p50 - direct.p50, p95: house.p95 - direct.p95 };
+  line("  added by the house", told(added), "limit 10 ms at p95");
 }
 
-function lastChatBody(
-  record: readonly { readonly path: string; readonly bodyText: string }[],
-): string {
-  const found = record.findLast((one) => one.path.includes("/chat/completions"));
-  if (found === undefined) throw new Error("The server was never asked");
-  return found.bodyText;
-}
-
-async function direct(server: string, body: string): Promise<number> {
-  const from = performance.now();
-  const reply = await fetch(`${server}/v1/chat/completions`, { method: "POST", body });
-  const reader = reply.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let seen = "";
-  let first = 0;
-  for (;;) {
-    const next = await reader?.read();
-    if (next === undefined || next.done) break;
-    seen += next.value;
-    if (first === 0 && /"content":"[^"]/.test(seen)) first = performance.now() - from;
-  }
-  return first;
-}
-
-/** Submits turns and resolves with the time to the first word of each answer. */
-function watchFirstWords(house: House) {
-  const path = socketPath(house.home, "owner-loop/admin");
-  const gone = new AbortController();
-  let onFirst = (_at: number) => {};
-  let onDone = (_n: number) => {};
-  const watching = call(path, LOOP_WATCH, { after: -1 }, {
-    signal: gone.signal,
-    onEvent: (event) => {
-      if (event.kind === "turn_delta" && event.body.channel === "answer") {
-        onFirst(performance.now());
-      }
-      if (event.kind === "outbox_item") onDone(event.body.n);
-    },
-  });
+/** What one record of a session's log costs the disk: a line appended, its head overwritten. */
+function twoSyncs(home: string) {
+  const path = `${home}/bench`;
+  const log = openAppender(denoDisk, path);
+  if (!log.ok) throw new Error(log.detail);
+  const block = new Uint8Array(512);
   return {
-    async turn(session: SessionId): Promise<number> {
-      const first = new Promise<number>((resolve) => onFirst = resolve);
-      const done = new Promise<number>((resolve) => onDone = resolve);
+    time(): number {
       const from = performance.now();
-      const message_id = MessageId.parse(`b-${ulid(Date.now(), systemRandom)}`);
-      const body = { session, message_id, label: null };
-      const sent = await call(path, TURN_SUBMIT, body, { upload: encodeUtf8("hello") });
-      if (!sent.ok) throw new Error(sent.detail);
-      const at = await first;
-      await call(path, OUTBOX_ACK, { n: await done });
-      return at - from;
+      const done = [log.value.append(block), overwrite(denoDisk, path, 0, block)];
+      if (done.some((one) => !one.ok)) throw new Error("The disk refused");
+      return performance.now() - from;
     },
-    async close() {
-      gone.abort();
-      await watching;
-    },
+    close: () => log.value.close(),
   };
 }
