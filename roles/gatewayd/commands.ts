@@ -14,7 +14,7 @@ export const HELP = [
   "!stop refuses every effect until bxctl resume",
   "!status says how the house is",
   "!new begins a conversation in a thread of its own",
-  "!jobs and !runs list what is scheduled and under way",
+  "!jobs and !runs are for a later version and say so",
 ].join("\n");
 
 /** The command that a whole message is, or null for a message to the model. */

@@ -126,11 +126,15 @@ type Inner = GatewayOptions & {
 };
 
 function summaryOf(health: Health, store: Store): string {
-  const waiting = `${store.waiting()} messages and ${store.unsent()} posts waiting`;
   const state = health.state();
-  const others = health.ignored();
-  const ignored = others === 0 ? "" : `; ${others} messages of others ignored`;
-  return `${state[0]?.toUpperCase()}${state.slice(1)}; ${waiting}${ignored}`;
+  const parts = [
+    [store.waiting(), "message under way"],
+    [store.unsent(), "post to send"],
+    [health.ignored(), "message of others ignored"],
+  ] as const;
+  const told = parts.filter(([n]) => n > 0)
+    .map(([n, what]) => `; ${n} ${n === 1 ? what : what.replace(/(message|post)/, "$1s")}`);
+  return `${state[0]?.toUpperCase()}${state.slice(1)}${told.join("")}`;
 }
 
 async function serve(inner: Inner, { place, direct }: Introduced): Promise<void> {

@@ -65,9 +65,9 @@ async function carryOut(options: OrdersOptions, row: Inbound): Promise<string> {
     case "new":
       return "A new conversation: answer in this thread.";
     case "jobs":
-      return "No jobs are known here.";
+      return "There are no jobs: this version schedules nothing.";
     case "runs":
-      return "No runs are known here.";
+      return "There are no runs: this version works on your messages alone. Write !status for those.";
     case "help":
       return HELP;
     case "unknown":

@@ -221,19 +221,25 @@ Deno.test("orders are answered in their thread and never reach the model", async
   house.loop.reply = () => null;
   const post = house.write("work");
   await house.until("taken", () => house.loop.taken.length === 1);
-  house.write("!frobnicate", post.id);
-  house.write("!status", post.id);
+  for (const order of ["!frobnicate", "!status", "!jobs", "!runs", "!help", "!deny x y"]) {
+    house.write(order, post.id);
+  }
   house.write("!stop");
   house.write("!new");
   house.write("!cancel", post.id);
   await house.until(
     "all",
-    () => countOf(house, /cancelled/) === 1 && house.store().waiting() === 0,
+    () => countOf(house, /cancelled/) === 1 && house.store().commands().length === 0,
   );
   await house.until("quiet", () => house.store().unsent() === 0);
+  strictEqual(house.gateway().summary(), "Connected");
   const words = house.thread(post.id).map((one) => one.message).join("\n");
   match(words, /I do not know !frobnicate/);
-  match(words, /Channel: Connected/);
+  match(words, /Channel: Connected; 1 message under way/);
+  match(words, /There are no jobs: /);
+  match(words, /There are no runs: /);
+  match(words, /!approve CODE or !deny CODE/);
+  match(words, /I do not know !deny in that form/);
   strictEqual(house.loop.stops.length, 1);
   strictEqual(house.loop.taken.length, 1);
   deepStrictEqual(house.loop.cancelled, [`mm-${post.id}`]);

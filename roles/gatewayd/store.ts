@@ -186,7 +186,8 @@ function inboxOf(q: Query, rows: Select<Inbound>, count: Counting) {
     /** Turns that nobody has been given and that a deletion of `post` takes away. */
     takenAwayBy: (post: string) =>
       rows("kind = 'turn' AND state = 'new' AND (post = ? OR root = ?)", post, post),
-    waiting: () => count("inbox WHERE state <> 'done'"),
+    /** Messages that are not answered yet; orders are not among them. */
+    waiting: () => count("inbox WHERE state <> 'done' AND kind = 'turn'"),
   };
 }
 

@@ -1,8 +1,29 @@
 // `deno task chaos --channel --messages N --seed S`: a long campaign against the channel. Prints its
 // seed first and what went wrong last; the same seed rolls the same troubles. With --calm nothing goes
-// wrong and every message begins a thread, so that gatewayd's memory can be watched.
+// wrong and every message begins a thread. With --threads N gatewayd answers N threads and N more in a
+// small heap, and its connection is broken --reconnections times; what it holds is printed.
 import { parseArgs } from "node:util";
+import { growthProblems, startGrowthHouse, stormProblems } from "./channel_growth.ts";
 import { campaign } from "./channel_campaign.ts";
+
+async function growth(threads: number, reconnections: number): Promise<number> {
+  const problems: string[] = [];
+  {
+    await using busy = await startGrowthHouse(50);
+    const grown = await busy.grow(threads);
+    console.log(JSON.stringify({ threads, ...grown }));
+    problems.push(...growthProblems(grown));
+  }
+  {
+    await using breaking = await startGrowthHouse(500);
+    const storm = await breaking.storm(reconnections);
+    console.log(JSON.stringify(storm));
+    problems.push(...stormProblems(storm, reconnections));
+  }
+  for (const problem of problems) console.log(problem);
+  console.log(problems.length === 0 ? "memory is flat and nothing multiplied" : "FAILED");
+  return problems.length === 0 ? 0 : 1;
+}
 
 if (import.meta.main) {
   const { values } = parseArgs({
@@ -11,15 +32,20 @@ if (import.meta.main) {
       channel: { type: "boolean" },
       messages: { type: "string", default: "1000" },
       seed: { type: "string" },
+      threads: { type: "string" },
+      reconnections: { type: "string", default: "200" },
       calm: { type: "boolean", default: false },
     },
   });
+  if (values.threads !== undefined) {
+    Deno.exit(await growth(Number(values.threads), Number(values.reconnections)));
+  }
   const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
   console.log(`seed ${seed}`);
   const outcome = await campaign({
     messages: Number(values.messages),
     seed,
-    patienceMs: 60_000,
+    patienceMs: 120_000,
     say: console.log,
     isCalm: values.calm,
   });

@@ -45,7 +45,7 @@ export async function campaign(options: Campaign): Promise<Outcome> {
   const house = await startChannelHouse();
   const faults: Record<string, number> = {};
   const note = (what: string) => {
-    if (what !== "nothing") faults[what] = (faults[what] ?? 0) + 1;
+    faults[what] = (faults[what] ?? 0) + 1;
   };
   const roll = loadedDice(options.seed);
   let isOver = false;

@@ -25,10 +25,11 @@ export async function prepareHome(home: string): Promise<void> {
   }
 }
 
-export function keepRunning(role: Role, home: string, flags: readonly string[]): Kept {
+/** `v8` is what the engine is told beside what it always is, for example the size of its heap. */
+export function keepRunning(role: Role, home: string, flags: readonly string[], v8 = ""): Kept {
   const problems: string[] = [];
   let isStopping = false;
-  let child = spawn(role, home, flags);
+  let child = spawn(role, home, flags, v8);
   const kill = () => {
     try {
       child.kill("SIGKILL");
@@ -42,7 +43,7 @@ export function keepRunning(role: Role, home: string, flags: readonly string[]):
       if (isStopping) return;
       if (signal !== "SIGKILL") problems.push(`${role} ended by itself with ${code}`);
       if (problems.length > 3) return;
-      child = spawn(role, home, flags);
+      child = spawn(role, home, flags, v8);
     }
   })();
   return {
@@ -58,7 +59,12 @@ export function keepRunning(role: Role, home: string, flags: readonly string[]):
   };
 }
 
-function spawn(role: Role, home: string, flags: readonly string[]): Deno.ChildProcess {
+function spawn(
+  role: Role,
+  home: string,
+  flags: readonly string[],
+  v8: string,
+): Deno.ChildProcess {
   const log = `${home}/logs/${role}.log`;
   Deno.openSync(log, { append: true, create: true }).close();
   return new Deno.Command("/bin/sh", {
@@ -71,7 +77,7 @@ function spawn(role: Role, home: string, flags: readonly string[]): Deno.ChildPr
       "--cached-only",
       "--no-remote",
       `--config=${SOURCE}/deno.json`,
-      "--v8-flags=--disallow-code-generation-from-strings",
+      `--v8-flags=--disallow-code-generation-from-strings${v8}`,
       ...flags,
       `${SOURCE}/roles/${role}/main.ts`,
     ],

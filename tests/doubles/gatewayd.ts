@@ -43,6 +43,7 @@ export interface LoopDouble {
   /** Ends every watch, as a restart does. */
   restart(): void;
   pending(): number;
+  item(n: number): Item;
   /** The session that an item belonged to. */
   sessionOf(item: number): string | undefined;
 }
@@ -99,6 +100,11 @@ export function loopDouble(): LoopDouble {
     },
     restart: () => [...watchers].forEach((one) => one.end()),
     pending: () => items.size,
+    item(n) {
+      const found = items.get(n);
+      if (found === undefined) throw new Error(`No item ${n}`);
+      return found.item;
+    },
     sessionOf: (item) => sessions[item],
     peers: peersOf(() => double, state),
   };

@@ -1,0 +1,27 @@
+// Guards: many threads keep memory flat, and reconnections multiply nothing. The short form of
+// `deno task chaos --channel --threads 1000 --reconnections 200`.
+import { deepStrictEqual, strictEqual } from "node:assert";
+import { growthProblems, startGrowthHouse, stormProblems } from "./channel_growth.ts";
+
+Deno.test("channel growth: more threads need no more memory", async () => {
+  await using house = await startGrowthHouse(50);
+  deepStrictEqual(growthProblems(await house.grow(60)), []);
+});
+
+Deno.test("channel growth: reconnections multiply neither sockets, requests, files nor answers", async () => {
+  await using house = await startGrowthHouse(500);
+  deepStrictEqual(stormProblems(await house.storm(20), 20), []);
+});
+
+Deno.test("channel growth: what grew or multiplied is told", () => {
+  strictEqual(growthProblems({ firstKb: 40_000, secondKb: 50_000 }).length, 1);
+  const bad = {
+    reconnections: 25,
+    sockets: 2,
+    requestsAfter: 40,
+    filesBefore: 30,
+    filesAfter: 50,
+    answers: 2,
+  };
+  strictEqual(stormProblems(bad, 20).length, 5);
+});
