@@ -22,43 +22,10 @@ import {
   newTurn,
   openChat,
   ROOT,
-  type TestHouse,
   testHouse,
 } from "../doubles/broker_house.ts";
 import { settled } from "../doubles/manual_clock.ts";
-import type { House } from "../../roles/brokerd/house.ts";
-
-const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
-
-/** A test of a class: what is proved elsewhere, as file and beginning of the test's name, and here. */
-function incident(
-  name: string,
-  elsewhere: readonly (readonly [file: string, name: string])[],
-  here: () => Promise<void> | void = () => {},
-): void {
-  Deno.test(`incident: ${name}`, async () => {
-    for (const [file, beginning] of elsewhere) {
-      const text = Deno.readTextFileSync(`${SOURCE}${file}`);
-      ok(['"', "`", "'"].some((mark) => text.includes(mark + beginning)), `${file}: ${beginning}`);
-    }
-    await here();
-  });
-}
-
-const ASK = { "list.toml": grantToml("list_dir", "ask") };
-
-async function inHouse(
-  grants: Readonly<Record<string, string>>,
-  body: (house: House, test: TestHouse) => Promise<void> | void,
-): Promise<void> {
-  const test = testHouse({ grants });
-  const house = test.open();
-  try {
-    await body(house, test);
-  } finally {
-    await house.close();
-  }
-}
+import { ASK, incident, inHouse, SOURCE } from "./incident.ts";
 
 /** Every product file with its text. */
 function* product(): Generator<[path: string, text: string]> {
@@ -153,17 +120,6 @@ function keysOf(schema: unknown): string[] {
   ]);
 }
 
-incident("approve one, run another", [
-  ["roles/brokerd/approvals_test.ts", "onClosed() what changed between yes and start"],
-  ["roles/brokerd/approvals_test.ts", "onClosed() an approved file that was swapped"],
-  ["roles/brokerd/decision_test.ts", "takePlan() the plan inside cannot be changed"],
-  [
-    "roles/brokerd/calls_test.ts",
-    "request() an allowed call runs once in a container with exactly",
-  ],
-  ["tests/boundary/launch_test.ts", "launch/serve a program planted in a parent's"],
-]);
-
 incident("first-token allow-lists", [
   ["roles/brokerd/grant_match_test.ts", "evaluate() a command is matched word by word"],
   ["toolkit/run_command/run_command_test.ts", "runCommand() no word is taken apart"],
@@ -239,48 +195,6 @@ incident("first-token allow-lists", [
   ok(shapes.length >= 60, String(shapes.length));
   for (const shape of shapes) strictEqual(verdict(shape), "deny", JSON.stringify(shape));
 });
-
-incident("approval spoofing by characters", [
-  ["shared/text/escape_test.ts", "escapeForDisplay() shows every class of hidden character"],
-  ["shared/text/escape_test.ts", "escapeForDisplay() is injective"],
-  [
-    "roles/brokerd/approval_render_test.ts",
-    "renderApproval() two different plans never look the same",
-  ],
-  ["roles/brokerd/approval_render_test.ts", "renderApproval() a long text is there to its end"],
-]);
-
-incident("approval spoofing by narration", [
-  [
-    "roles/brokerd/approval_render_test.ts",
-    "renderApproval() a text that plays the rendering's own",
-  ],
-  ["roles/gatewayd/commands_test.ts", "commandOf() a quote, code, or words around an order"],
-]);
-
-incident("approval fatigue", [
-  ["tests/attack/replay_test.ts", "attack replay: 0 attacks executed without approval"],
-  ["roles/brokerd/approvals_test.ts", "ask() the same request while it is asked folds"],
-  ["roles/brokerd/approvals_test.ts", "ask() a session that asks too often is throttled, with one"],
-]);
-
-incident("symlinks, and the time between check and use", [
-  ["roles/brokerd/grant_files_test.ts", "resolvePaths() links, loops, odd names and new files"],
-  ["roles/brokerd/approvals_test.ts", "onClosed() an approved file that was swapped"],
-  ["toolkit/read_file/read_file_test.ts", "readFile() refuses a file that is replaced while"],
-  ["toolkit/write_file/write_file_test.ts", "writeFile() writes through no link, in any mode"],
-]);
-
-incident("egress by parser difference", [
-  ["shared/url/origin_test.ts", "readHttpUrl() a text that two readers could take for two hosts"],
-  ["tests/boundary/egress_test.ts", "egressd only the exact origin is reached, by one reading"],
-  ["tests/boundary/egress_test.ts", "egressd the Host header never chooses"],
-]);
-
-incident("DNS rebinding", [
-  ["tests/boundary/egress_test.ts", "egressd no spelling of a denied address is dialled"],
-  ["tests/boundary/egress_test.ts", "egressd a redirect is handed back, and the next hop"],
-]);
 
 incident("an empty list that means open", [
   ["roles/brokerd/grant_match_test.ts", "evaluate() nothing absent, empty, null or wild in a file"],
@@ -363,14 +277,6 @@ incident("tool poisoning and rug pulls", [
   }
 });
 
-incident("the skill supply chain", [
-  [
-    "roles/memoryd/requests_test.ts",
-    "memory_call lets an untrusted session write nothing but notes",
-  ],
-  ["roles/memoryd/owner_requests_test.ts", "memory_purge hides all that a session brought in"],
-]);
-
 incident("memory poisoning: an attack over three sessions ends denied", [
   ["roles/memoryd/requests_test.ts", "a fact noted in one session is recalled in another"],
   ["roles/brokerd/calls_test.ts", "request() memory's own label taints"],
@@ -409,32 +315,3 @@ incident("memory poisoning: an attack over three sessions ends denied", [
     strictEqual(test.fake.runs.length, 0);
   });
 });
-
-incident("markdown and link exfiltration", [
-  ["roles/gatewayd/outgoing_text_test.ts", "safeBlocks() leaves no address to fetch and nobody"],
-  ["roles/gatewayd/outgoing_text_test.ts", "safeBlocks() the judge itself sees each of the faults"],
-]);
-
-incident("a lost instruction, and no stop", [
-  ["roles/brokerd/calls_test.ts", "halt() refuses at once, ends what runs, waits or asks"],
-  ["roles/brokerd/requests_test.ts", "the owner stops, looks, explains, verifies and resumes"],
-  ["roles/brokerd/random_house_test.ts", "random orders of events begin nothing without a yes"],
-]);
-
-incident("confused deputy", [
-  ["roles/brokerd/requests_test.ts", "serve() a kind of another socket"],
-  ["roles/brokerd/approvals_test.ts", "answer() a code is read as a person types it, and only in"],
-  ["roles/brokerd/decision_test.ts", "takePlan() a likeness of a decision is none"],
-]);
-
-incident("log injection", [
-  ["roles/brokerd/audit_test.ts", "append() a text that would break a line"],
-  ["roles/bxctl/bxctl_test.ts", "recall, grants and audit escape hostile text"],
-]);
-
-incident("chat-template injection", [
-  ["shared/text/markup_test.ts", "neutraliseMarkup() breaks every token of the known families"],
-  ["shared/text/markup_test.ts", "neutraliseMarkup() leaves no opener after NFKC"],
-  ["shared/text/markup_test.ts", "neutraliseSegment() breaks openers that halves would join into"],
-  ["roles/loopd/tool_calls_test.ts", "shownResult() leaves no template markup whole"],
-]);

@@ -1,0 +1,39 @@
+// What the tests of incident classes share: a test of a class names what is proved elsewhere too, and
+// fails when that is no longer there.
+import { ok } from "node:assert";
+import type { House } from "../../roles/brokerd/house.ts";
+import { grantToml, type TestHouse, testHouse } from "../doubles/broker_house.ts";
+
+export const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
+
+/** A test of a class: the attack itself, and what is proved elsewhere, by file and name. */
+export function incident(
+  name: string,
+  elsewhere: readonly (readonly [file: string, name: string])[],
+  here: () => Promise<void> | void,
+): void {
+  Deno.test(`incident: ${name}`, async () => {
+    for (const [file, beginning] of elsewhere) {
+      const text = Deno.readTextFileSync(`${SOURCE}${file}`);
+      ok(['"', "`", "'"].some((mark) => text.includes(mark + beginning)), `${file}: ${beginning}`);
+    }
+    await here();
+  });
+}
+
+/** Every listing asks the owner. */
+export const ASK = { "list.toml": grantToml("list_dir", "ask") };
+
+/** A house with these grants, for as long as `body` runs. */
+export async function inHouse(
+  grants: Readonly<Record<string, string>>,
+  body: (house: House, test: TestHouse) => Promise<void> | void,
+): Promise<void> {
+  const test = testHouse({ grants });
+  const house = test.open();
+  try {
+    await body(house, test);
+  } finally {
+    await house.close();
+  }
+}
