@@ -74,6 +74,8 @@ export type HouseOptions = {
   /** A server on loopback instead of the double. */
   readonly llamaPort?: number;
   readonly llamaHost?: string;
+  /** Starts the forwarder in front of the server and gives its socket; in this process when left out. */
+  readonly forwarder?: (home: string, address: string) => Promise<Forwarder>;
   readonly seed?: number;
 };
 
@@ -98,6 +100,8 @@ export function quickConfig(more: unknown = {}): LoopdConfig {
   const parsed = LoopdConfig.parse(more);
   return { ...parsed, inference: { ...parsed.inference, self_test: "first-turn" } };
 }
+
+export type Forwarder = { readonly path: string; stop(): Promise<void> };
 
 type Paths = Record<"owner" | "gateway" | "infer" | "broker" | "memory", string>;
 type Running = { readonly loopd: Loopd; end(): Promise<void> };
@@ -141,20 +145,22 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
   const home = await Deno.makeTempDir({ prefix: "lp" });
   for (const name of ["sessions", "run"]) await Deno.mkdir(`${home}/${name}`);
   const at = (name: string) => `${home}/run/${name}.sock`;
-  const paths = {
+  const own = {
     owner: at("owner"),
     gateway: at("gateway"),
-    infer: at("infer"),
     broker: at("broker"),
     memory: at("memory"),
   };
   const server = await startLlamaDouble(options.llama);
   const llama = { ...server, stop: once(() => server.stop()) };
-  const broker = startBrokerDouble(paths.broker, options.tools ?? []);
-  const memory = startMemoryDouble(paths.memory);
+  const broker = startBrokerDouble(own.broker, options.tools ?? []);
+  const memory = startMemoryDouble(own.memory);
+  const [host, port] = [options.llamaHost ?? "127.0.0.1", options.llamaPort ?? llama.port];
   const forwarder = () =>
-    startProxy(paths.infer, options.llamaPort ?? llama.port, options.llamaHost);
-  let proxy = forwarder();
+    options.forwarder?.(home, `${host}:${port}`) ??
+      Promise.resolve(startProxy(at("infer"), port, host));
+  let proxy = await forwarder();
+  const paths = { ...own, infer: proxy.path };
   const said = { log: [], fatal: [], random: seededRandom(options.seed ?? 1) };
   let running = await begin(home, paths, options, said);
   let messages = 0;
@@ -179,7 +185,7 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
     status: () => statusOf(paths.owner),
     async restartProxy() {
       await proxy.stop();
-      proxy = forwarder();
+      proxy = await forwarder();
     },
     async restart() {
       await running.end();
@@ -224,12 +230,13 @@ export function startProxy(
   path: string,
   port: number,
   hostname = "127.0.0.1",
-): { stop(): Promise<void> } {
+): Forwarder {
   const listener = Deno.listen({ transport: "unix", path });
   let isStopping = false;
   const dial = () => Deno.connect({ hostname, port });
   const { done } = forward(listener, dial, 32, () => isStopping);
   return {
+    path,
     async stop() {
       isStopping = true;
       listener.close();

@@ -1,4 +1,4 @@
-// The inference checks against a real model server: a whole loopd and its forwarder, with stand-ins
+// The inference checks against a real model server: a whole loopd and a real inferproxy, with stand-ins
 // for brokerd and memoryd, hold a conversation that calls a tool in every turn.
 import { deepStrictEqual } from "node:assert";
 import { systemClock } from "../../shared/clock/clock.ts";
@@ -14,6 +14,7 @@ import {
   toolManifest,
   value,
 } from "../doubles/loopd_house.ts";
+import { startInferproxy } from "../doubles/inferproxy_process.ts";
 import type { DeviceCheck } from "./checks.ts";
 
 export interface Device {
@@ -48,6 +49,7 @@ export async function inferenceChecks(device: Device): Promise<DeviceCheck[]> {
     llamaPort: device.port,
     config: device.config,
     tools: [toolManifest("read_file")],
+    forwarder: startInferproxy,
   });
   try {
     house.memory.block(await Deno.readTextFile(`${SOURCE}memory/soul.md`));
@@ -79,7 +81,10 @@ function stateOf(state: string): Verdict {
   return state.startsWith("not-applicable") ? "skip" : { pass: state.startsWith("ok") };
 }
 
-/** Turns that read a file each; among them both processes are restarted and memory is written. */
+/**
+ * Turns that read a file each; among them inferproxy is killed and started, loopd is restarted and
+ * memory is written.
+ */
 async function converse(house: LoopdHouse, device: Device): Promise<DeviceCheck[]> {
   const session = newSession();
   const [words, places] = [WORDS.split(" "), PLACES.split(" ")];
@@ -122,7 +127,7 @@ async function converse(house: LoopdHouse, device: Device): Promise<DeviceCheck[
         pass: uses.length >= device.turns && exact.length === uses.length,
       },
     ),
-    check("cache losses over restarts and a memory write", `${losses.length}`, "0", {
+    check("cache losses over both restarts and a memory write", `${losses.length}`, "0", {
       pass: losses.length === 0,
     }),
     check("progress while reading", hasProgress ? "told" : "not told", "told", {
