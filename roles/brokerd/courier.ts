@@ -18,7 +18,7 @@ export interface Courier {
   closed(approval: Approval): void;
   notice(id: string, text: string): void;
   /** States the audit log's head to the owner once a day, until the courier is closed. */
-  tellHeads(audit: Audit): void;
+  tellHeads(audit: Pick<Audit, "head">): void;
   close(): void;
 }
 
@@ -39,8 +39,9 @@ export function courierTo(gateway: Gateway, clock: Clock): Courier {
     }
   }
 
-  async function tell(audit: Audit): Promise<void> {
-    let told = isoTime(clock.nowUnixMs()).slice(0, 10);
+  // A day that was told already is taken and not shown twice: the notice's id names it.
+  async function tell(audit: Pick<Audit, "head">): Promise<void> {
+    let told = "";
     while (!over.signal.aborted) {
       await clock.sleep(HOUR_MS, over.signal);
       const today = isoTime(clock.nowUnixMs()).slice(0, 10);

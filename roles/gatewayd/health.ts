@@ -33,11 +33,10 @@ export function makeHealth(clock: Clock, log: Log, pingMs: number) {
       if (serverUnixMs === null) return;
       skewMs = serverUnixMs - clock.nowUnixMs();
       if (Math.abs(skewMs) < SKEW_MS) return health.clear("channel-clock-skew");
-      const seconds = Math.round(skewMs / 1_000);
-      health.set(
-        "channel-clock-skew",
-        `The server's clock is ${seconds} s ahead of this machine's`,
-      );
+      const seconds = Math.abs(Math.round(skewMs / 1_000));
+      const side = skewMs > 0 ? "ahead of" : "behind";
+      const detail = `The server's clock is ${seconds} s ${side} this machine's`;
+      health.set("channel-clock-skew", detail);
     },
     /** The connection carries events. Returns how long it did not, and since when; null the first time. */
     up(): { readonly sinceUnixMs: number; readonly lastedMs: number } | null {

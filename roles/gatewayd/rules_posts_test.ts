@@ -198,6 +198,9 @@ Deno.test("rule 28: another version, or a changed configuration, is read anew", 
   const post = house.write("two");
   await house.until("split", () => house.thread(post.id).length >= 4);
   for (const { message } of house.thread(post.id)) isTrue(points(message) <= 700);
+  const before = reads();
+  house.rig.double.set({ maxPostSize: 900 });
+  await house.until("read again", () => reads() > before);
 });
 
 Deno.test("rule 29: health is the time of the last good ping, and an outage is told afterwards", async () => {
@@ -213,6 +216,21 @@ Deno.test("rule 29: health is the time of the last good ping, and an outage is t
   house.rig.double.set({ upgradeRefused: false, sessionsInvalid: false });
   await house.until("told", () => countOf(house, /^The channel was down for 1 min/) === 1);
   await house.until("connected", () => house.gateway().health.state() === "connected");
+});
+
+Deno.test("rule 29: a server whose clock is far from this machine's is told, until it is right again", async () => {
+  await using house = await gatewayHouse({ knobs: { aheadMs: -300_000 } });
+  await house.ready();
+  await answered(house, "in the past");
+  const skew = () =>
+    house.gateway().health.problems().find((one) => one.code === "channel-clock-skew");
+  await house.until("told", () => skew() !== undefined);
+  match(skew()?.detail ?? "", /300 s behind/);
+  house.rig.double.set({ aheadMs: 300_000 });
+  await house.until("ahead", () => /300 s ahead/.test(skew()?.detail ?? ""));
+  await answered(house, "in the future");
+  house.rig.double.set({ aheadMs: 0 });
+  await house.until("right", () => skew() === undefined);
 });
 
 Deno.test("orders are answered in their thread and never reach the model", async () => {

@@ -148,6 +148,7 @@ Deno.test("rule 6: 429 is honoured by everything, and drafts and typing keep the
   house.loop.reply = () => null;
   const post = house.write("long");
   await house.until("taken", () => house.loop.taken.length === 2);
+  const from = performance.now();
   for (let i = 0; i <= 50; i++) {
     house.loop.state(sessionOf(post), { state: "reading", percent: i });
     await new Promise((resolve) => setTimeout(resolve, 2));
@@ -155,7 +156,9 @@ Deno.test("rule 6: 429 is honoured by everything, and drafts and typing keep the
   house.loop.finish(post.id, "done");
   await house.until("answered", () => countOf(house, "done") === 1);
   const edits = requests(house).filter((entry) => entry.path.endsWith("/patch"));
-  isTrue(edits.length < 25, `${edits.length} edits`);
+  // One in ten milliseconds, as every interval is a hundredth here, and the answer itself.
+  const most = (performance.now() - from) / 10 + 3;
+  isTrue(edits.length <= most, `${edits.length} edits where ${most} may be`);
   const lookUps = requests(house).filter((entry) => entry.path === "/users/me");
   isTrue(lookUps.length <= 2, `${lookUps.length} look-ups of the bot`);
 });
@@ -260,7 +263,22 @@ Deno.test("rule 11: unknown events, fields and types, nulls and twins change not
       "[]",
     ]
   ) house.rig.double.sendRaw(odd);
+  const { double, owner, bot, dm } = house.rig;
+  const ordered = { user_id: owner.id, channel_id: dm, message: "!stop", id: "e".repeat(26) };
+  const post = JSON.stringify({ ...ordered, create_at: Date.now(), type: "system_ephemeral" });
+  for (
+    const event of [
+      "ephemeral_message",
+      "user_updated",
+      "channel_converted",
+      "channel_restored",
+      "preferences_changed",
+      "thread_updated",
+      "posted_in_the_future",
+    ]
+  ) double.announce(event, { post, user: ordered }, { userId: bot.id });
   await answered(house, "still here");
+  deepStrictEqual(house.loop.stops, []);
   await answered(house, "and again");
 });
 

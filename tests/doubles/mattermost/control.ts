@@ -70,6 +70,7 @@ export function controlOf(url: string): Remote<Operations> {
     faultsLeft: bound("faultsLeft"),
     drop: bound("drop"),
     skipSeq: bound("skipSeq"),
+    announce: bound("announce"),
     sendRaw: bound("sendRaw"),
     forgetConnections: bound("forgetConnections"),
     reap: bound("reap"),

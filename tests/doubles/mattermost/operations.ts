@@ -62,6 +62,12 @@ export interface Operations {
   faultsLeft(): number;
   drop(how: SocketDrop, userId?: string): number;
   skipSeq(): void;
+  /** An event of this name, numbered as all are: to the channel's members, to a user, or to all. */
+  announce(
+    event: string,
+    data: Record<string, unknown>,
+    to?: { channelId?: string; userId?: string },
+  ): void;
   /** An event nobody knows, or any other envelope, to every socket. */
   sendRaw(text: string): void;
   forgetConnections(): void;
@@ -182,9 +188,15 @@ function postOperations({ world }: OperationParts) {
   };
 }
 
+/** Knobs that are the server's own settings, of which it tells everybody. */
+const CONFIGURED = ["maxPostSize", "postEditTimeLimitS", "linkPreviews", "typingIntervalMs"];
+
 function faultOperations(parts: OperationParts) {
   const { world, hub, record, faults } = parts;
-  const set = (knobs: Partial<Knobs>) => parts.setKnobs({ ...world.knobs(), ...knobs });
+  const set = (knobs: Partial<Knobs>) => {
+    parts.setKnobs({ ...world.knobs(), ...knobs });
+    if (CONFIGURED.some((key) => key in knobs)) world.emit({ event: "config_changed", data: {} });
+  };
   return {
     set,
     calm: () => {
@@ -195,6 +207,11 @@ function faultOperations(parts: OperationParts) {
     faultsLeft: () => faults.count(),
     drop: (how: SocketDrop, userId?: string) => hub.drop(how, userId),
     skipSeq: () => hub.skipSeq(),
+    announce: (
+      event: string,
+      data: Record<string, unknown>,
+      to: { channelId?: string; userId?: string } = {},
+    ) => world.emit({ event, data, ...to }),
     sendRaw: (text: string) => hub.sendRaw(text),
     forgetConnections: () => hub.forgetAll(),
     reap: () => hub.reap(),

@@ -288,6 +288,15 @@ Deno.test("the echo of a post may come before its 201", async () => {
   });
 });
 
+const OTHERS = [
+  "typing",
+  "channel_deleted",
+  "channel_restored",
+  "channel_converted",
+  "channel_updated",
+  "status_change",
+];
+
 Deno.test("each kind of event reaches the members of its channel, and no one else", async () => {
   await withRig({}, async (rig) => {
     const { double, owner, bot, dm } = rig;
@@ -320,6 +329,16 @@ Deno.test("each kind of event reaches the members of its channel, and no one els
     double.editAs(owner.id, post.id, { is_pinned: true });
     const pinned = await socket.find(isEvent("post_edited"));
     strictEqual(JSON.parse(`${pinned?.data?.post}`).edit_at, 0);
+    for (const event of OTHERS) {
+      double.announce(event, { of: event }, { channelId: dm });
+      strictEqual(`${(await socket.find(isEvent(event)))?.data?.of}`, event);
+    }
+    double.announce("user_updated", { user: { id: owner.id } }, { userId: owner.id });
+    double.announce("ephemeral_message", { post: "{}" }, { userId: bot.id });
+    assert(await socket.find(isEvent("ephemeral_message")) !== null);
+    strictEqual(await socket.find(isEvent("user_updated"), 1), null);
+    double.set({ linkPreviews: false });
+    assert(await socket.find(isEvent("config_changed")) !== null);
     const gone = double.postAs(owner.id, { channel_id: dm, message: "regretted" });
     double.deleteAs(owner.id, gone.id);
     const deleted = await socket.find(isEvent("post_deleted"));
