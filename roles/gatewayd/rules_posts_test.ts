@@ -24,7 +24,7 @@ async function answered(house: House, message: string, root = ""): Promise<strin
 }
 
 Deno.test("rule 20: posts leave one after another, and an answer replaces its own draft", async () => {
-  await using house = await gatewayHouse({ knobs: { createDelayMs: 30 } });
+  await using house = await gatewayHouse({ knobs: { createDelayMs: 30, latencyMs: 10 } });
   await house.ready();
   const roots = ["a", "b", "c"].map((message) => house.write(message).id);
   await house.until("all", () => countOf(house, /^Answer to: /) === 3);

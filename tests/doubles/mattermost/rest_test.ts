@@ -249,6 +249,11 @@ Deno.test("users, channels, typing, reactions and the configuration answer as th
     strictEqual(`${direct.json.name}`, [bot.id, owner.id].toSorted().join("__"));
     const config = await rest(rig, "GET", "/config/client?format=old");
     strictEqual(`${config.json.MaxPostSize}`, "16383");
+    double.set({ linkPreviews: false, typingIntervalMs: 7_000, postEditTimeLimitS: 60 });
+    const { json } = await rest(rig, "GET", "/config/client?format=old");
+    strictEqual(`${json.EnableLinkPreviews} ${json.PostEditTimeLimit}`, "false 60");
+    strictEqual(`${json.TimeBetweenUserTypingUpdatesMilliseconds}`, "7000");
+    double.calm();
     double.set({ profile: "v10.11" });
     strictEqual((await rest(rig, "GET", "/config/client")).status, 501);
     double.set({ profile: "v11" });
