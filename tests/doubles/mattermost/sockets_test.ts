@@ -329,6 +329,9 @@ Deno.test("each kind of event reaches the members of its channel, and no one els
     double.editAs(owner.id, post.id, { is_pinned: true });
     const pinned = await socket.find(isEvent("post_edited"));
     strictEqual(JSON.parse(`${pinned?.data?.post}`).edit_at, 0);
+    const friend = double.addUser({ username: "friend", isBot: false });
+    double.directChannel(friend.id, bot.id);
+    assert(await socket.find(isEvent("direct_added")) !== null);
     for (const event of OTHERS) {
       double.announce(event, { of: event }, { channelId: dm });
       strictEqual(`${(await socket.find(isEvent(event)))?.data?.of}`, event);
