@@ -4,14 +4,17 @@ import type { Terminal } from "./terminal.ts";
 
 const MAX_LINE_BYTES = 1_048_576;
 
-/** The process's own terminal; colour only on one, and never when NO_COLOR is set. */
-export function denoTerminal(): Terminal {
+/**
+ * The process's own terminal; colour only on one, and never when NO_COLOR is set. `exit` ends the
+ * process when a hidden prompt is interrupted.
+ */
+export function denoTerminal(exit: (status: number) => never): Terminal {
   const nextLine = lineReader();
   return {
     out: (text) => writeAll(Deno.stdout, text),
     err: (text) => writeAll(Deno.stderr, text),
     readLine: nextLine,
-    readHidden: () => Deno.stdin.isTerminal() ? typedUnseen() : nextLine(),
+    readHidden: (prompt) => Deno.stdin.isTerminal() ? typedUnseen(prompt, exit) : nextLine(),
     isInteractive: Deno.stdin.isTerminal() && Deno.stderr.isTerminal(),
     hasColor: Deno.stdout.isTerminal() && !Deno.noColor,
     columns: columns(),
@@ -32,22 +35,41 @@ function writeAll(to: { writeSync(bytes: Uint8Array): number }, text: string): v
   while (rest.length > 0) rest = rest.subarray(to.writeSync(rest));
 }
 
-/** Reads keys until the line ends, echo off. Ctrl-C still ends the program; Ctrl-D is no answer. */
-async function typedUnseen(): Promise<string | null> {
+const ENDS = [["SIGTERM", 143], ["SIGHUP", 129]] as const;
+
+/**
+ * Asks and reads keys until the line ends, echo off. Ctrl-C comes as a key, so that the terminal is put right
+ * before the program ends; other control keys do nothing, and Ctrl-D is no answer.
+ */
+async function typedUnseen(
+  prompt: string,
+  exit: (status: number) => never,
+): Promise<string | null> {
   const typed: number[] = [];
   const key = new Uint8Array(1);
-  Deno.stdin.setRaw(true, { cbreak: true });
+  const leave = (status: number): never => {
+    Deno.stdin.setRaw(false);
+    Deno.stderr.writeSync(encodeUtf8("\n"));
+    return exit(status);
+  };
+  const ends = ENDS.map(([signal, status]) => [signal, () => leave(status)] as const);
+  for (const [signal, end] of ends) Deno.addSignalListener(signal, end);
+  // What is typed as soon as the prompt is there is not shown any more.
+  Deno.stdin.setRaw(true);
   try {
+    writeAll(Deno.stderr, prompt);
     for (;;) {
       const [byte] = (await Deno.stdin.read(key)) === null ? [4] : key;
       if (byte === undefined || byte === 4) return null;
+      if (byte === 3) leave(130);
       if (byte === 10 || byte === 13) return decodeLossy(Uint8Array.from(typed));
-      if (byte !== 8 && byte !== 127) typed.push(byte);
       // A character may have several bytes; the last of them goes with the ones that continue it.
-      else while (((typed.pop() ?? 0) & 0xc0) === 0x80);
+      if (byte === 8 || byte === 127) { while (((typed.pop() ?? 0) & 0xc0) === 0x80); }
+      else if (byte >= 32) typed.push(byte);
     }
   } finally {
     Deno.stdin.setRaw(false);
+    for (const [signal, end] of ends) Deno.removeSignalListener(signal, end);
   }
 }
 

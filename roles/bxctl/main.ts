@@ -22,7 +22,7 @@ async function run(): Promise<number> {
 }
 
 const context = {
-  terminal: denoTerminal(),
+  terminal: denoTerminal(Deno.exit),
   home: Deno.env.get("BOXMAKER_HOME") ?? "/var/lib/boxmaker",
   clock: systemClock,
   random: systemRandom,

@@ -3,6 +3,7 @@ import { err } from "../../shared/results/result.ts";
 import { SECRET_SET } from "../../shared/wire/broker_owner.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { ask, type Command, fail, parseWords, print } from "./context.ts";
+import { shown } from "./terminal.ts";
 
 export const SECRETS: Command = {
   usage: "secrets set NAME [--json]    (typed at a hidden prompt, or one line of standard input)",
@@ -15,8 +16,7 @@ export const SECRETS: Command = {
       return fail(context, err("usage", `usage: bxctl ${this.usage}`));
     }
     const { terminal } = context;
-    if (terminal.isInteractive) terminal.err(`Secret ${name} (not shown): `);
-    const typed = await terminal.readHidden();
+    const typed = await terminal.readHidden(`Secret ${shown(name)} (not shown): `);
     if (terminal.isInteractive) terminal.err("\n");
     if (typed === null || typed === "") return fail(context, err("usage", "No secret was typed"));
     const options = { upload: encodeUtf8(typed) };

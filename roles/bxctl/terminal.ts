@@ -10,8 +10,8 @@ export interface Terminal {
   err(text: string): void;
   /** The next line typed, without its end; null at the end of input. */
   readLine(): Promise<string | null>;
-  /** As `readLine`, but what is typed is not shown; the program's own input echo is off meanwhile. */
-  readHidden(): Promise<string | null>;
+  /** As `readLine` after `prompt`, but what is typed is not shown; without a terminal nothing is asked. */
+  readHidden(prompt: string): Promise<string | null>;
   readonly isInteractive: boolean;
   readonly hasColor: boolean;
   readonly columns: number;

@@ -28,7 +28,10 @@ export function fakeTerminal(isInteractive: boolean, hasColor = false): FakeTerm
     out: (text) => void (printed.out += text),
     err: (text) => void (printed.err += text),
     readLine,
-    readHidden: readLine,
+    readHidden: (prompt) => {
+      if (isInteractive) printed.err += prompt;
+      return readLine();
+    },
     type(line) {
       lines.push(line);
       wake();
