@@ -1,6 +1,7 @@
-// The real llama-server and the small real model, through every process: three messages, a tool call
-// in a container, and each request reuses exactly what it can. Skipped by name without the model.
-import { match, strictEqual } from "node:assert";
+// The real llama-server and the small real model, through every process: a conversation with tool
+// calls in containers, in whose middle inferproxy and loopd are killed and memory is written, and each
+// request reuses exactly what it can. Skipped by name without the model.
+import { match, ok, strictEqual } from "node:assert";
 import { smallModel } from "../../launch/served_model.ts";
 import { e2eHouse, NO_CONTAINERS } from "../doubles/e2e_house.ts";
 import { hasRealLlama, REAL_LLAMA_MISSING } from "../doubles/real_llama.ts";
@@ -9,7 +10,10 @@ const SOURCE = decodeURIComponent(new URL("../..", import.meta.url).pathname).re
 // A model this small copies a path of plain words and loses a digit of a random one.
 const PAPERS = "/tmp/boxmaker-papers";
 const reason = NO_CONTAINERS ?? (hasRealLlama() ? null : REAL_LLAMA_MISSING);
-const NAME = "real model: answers, calls a tool in a container, and reuses its prompt exactly";
+const NAME = "real model: calls tools in containers and reuses its prompt exactly, over both kills";
+
+const PLACES = { plan: "door", letter: "gate", garden: "clock" };
+const wordsOf = (place: string) => `The spare key hangs behind the blue ${place}.`;
 
 interface Timings {
   readonly cache_n: number;
@@ -22,7 +26,9 @@ Deno.test({
   ignore: reason !== null,
   fn: async () => {
     await Deno.mkdir(PAPERS, { recursive: true });
-    await Deno.writeTextFile(`${PAPERS}/plan.txt`, "The spare key hangs behind the blue door.\n");
+    for (const [name, place] of Object.entries(PLACES)) {
+      await Deno.writeTextFile(`${PAPERS}/${name}.txt`, `${wordsOf(place)}\n`);
+    }
     try {
       await converse();
     } finally {
@@ -42,21 +48,30 @@ async function converse(): Promise<void> {
   });
   const first = await house.chat("Hello.");
   strictEqual(first.kind, "reply", first.text);
-  const second = await house.chat(
-    `Read the file ${PAPERS}/plan.txt and tell me what it says.`,
-    first.session,
-  );
-  match(second.text, /spare key hangs behind the blue door/);
-  const third = await house.chat("Hello.", first.session);
-  strictEqual(third.kind, "reply", third.text);
+  const read = async (name: keyof typeof PLACES) => {
+    const asked = `Read the file ${PAPERS}/${name}.txt and tell me what it says.`;
+    const answer = await house.chat(asked, first.session);
+    ok(answer.text.includes(wordsOf(PLACES[name])), answer.text);
+  };
+  await read("plan");
+  await house.kill("inferproxy");
+  await read("letter");
+  await Deno.writeTextFile(`${house.house.home}/memory/memory.md`, "The owner likes tea.\n");
+  await house.kill("loopd");
+  await read("garden");
+  const last = await house.chat("Hello.", first.session);
+  strictEqual(last.kind, "reply", last.text);
 
   const records = await house.records(first.session);
-  const result = records.find((record) => record.kind === "tool_result");
-  strictEqual(result?.outcome, "done");
-  match(String(result?.container), /^bx-/);
+  const results = records.filter((record) => record.kind === "tool_result");
+  strictEqual(results.length, 3);
+  for (const result of results) {
+    strictEqual(result.outcome, "done");
+    match(String(result.container), /^bx-/);
+  }
   const timings = records.filter((record) => record.kind === "assistant")
     .map((record): Timings => Object(record.timings));
-  strictEqual(timings.length, 4);
+  strictEqual(timings.length, 8);
   for (const [i, now] of timings.entries()) {
     const last = timings[i - 1];
     if (last === undefined) continue;
