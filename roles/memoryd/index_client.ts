@@ -1,12 +1,15 @@
 // memoryd's side of the search Worker. A search has a deadline; a Worker that says nothing at all for
 // too long while something is asked of it cannot be stopped from outside, so the role has to end.
-import type { z } from "zod";
+import { z } from "zod";
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
 import type { DataClass } from "../../shared/labels/label.ts";
 import { isErrorCode } from "../../shared/results/codes.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { type Ask, Counts, Hits, type Progressed, Told } from "./index_messages.ts";
+
+/** Well within the time that a role has for stopping. */
+const CLOSE_MS = 4_000;
 
 export interface WorkerPort {
   post(message: Ask): void;
@@ -23,7 +26,8 @@ export interface IndexClient {
   update(session: SessionId | null): Promise<void>;
   reindex(onProgress: OnProgress): Promise<Result<Counts>>;
   counts(): Promise<Result<Counts>>;
-  close(): void;
+  /** Answers who waits, has the index closed and sealed if that is soon done, and ends the Worker. */
+  close(): Promise<void>;
 }
 
 export type ClientOptions = {
@@ -84,9 +88,15 @@ export function openIndex(o: ClientOptions): IndexClient {
     },
     reindex: (onProgress) => ask(Counts, (id) => ({ kind: "reindex", id }), onProgress),
     counts: () => inTime(o, ask(Counts, (id) => ({ kind: "counts", id })), "The index is busy"),
-    close: () => {
+    close: async () => {
       closed.abort();
       for (const one of waiting.values()) one.settle(err("peer-down", "memoryd is stopping"));
+      await inTime(
+        o,
+        ask(z.null(), (id) => ({ kind: "close", id })),
+        "The index is busy",
+        CLOSE_MS,
+      );
       o.port.end();
     },
   };
@@ -107,9 +117,10 @@ async function inTime<T>(
   o: ClientOptions,
   work: Promise<Result<T>>,
   detail: string,
+  limitMs = o.lateMs,
 ): Promise<Result<T>> {
   const stop = new AbortController();
-  const late = o.clock.sleep(o.lateMs, stop.signal).then(() => err("recall-late", detail));
+  const late = o.clock.sleep(limitMs, stop.signal).then(() => err("recall-late", detail));
   const result = await Promise.race([work, late]);
   stop.abort();
   return result;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Clock } from "../../shared/clock/clock.ts";
-import { openIndex, type WorkerPort } from "./index_client.ts";
+import { type IndexClient, openIndex, type WorkerPort } from "./index_client.ts";
 import type { Ask } from "./index_messages.ts";
 
 /** A clock that moves only when told to. */
@@ -66,6 +66,12 @@ function setUp() {
   };
 }
 
+async function ended(index: IndexClient, clock: ReturnType<typeof handClock>): Promise<void> {
+  const closing = index.close();
+  await clock.step(4_000);
+  await closing;
+}
+
 Deno.test("search() is answered in time though the Worker is stuck, and the role is told to end", async () => {
   const { index, clock, lost } = setUp();
   const found = index.search("x", 5);
@@ -76,7 +82,7 @@ Deno.test("search() is answered in time though the Worker is stuck, and the role
   for (let i = 0; i < 5; i++) await clock.step(250);
   assert.equal(lost.length, 1);
   assert.match(lost[0] ?? "", /said nothing for/);
-  index.close();
+  await ended(index, clock);
 });
 
 Deno.test("a Worker that is slow but tells of its progress is not taken for stuck", async () => {
@@ -93,7 +99,7 @@ Deno.test("a Worker that is slow but tells of its progress is not taken for stuc
   assert.ok(counts.ok && counts.value.logs === 8);
   assert.equal(steps.length, 8);
   assert.deepEqual(lost, []);
-  index.close();
+  await ended(index, clock);
 });
 
 Deno.test("an answer outside the table is not believed", async () => {
@@ -106,8 +112,19 @@ Deno.test("an answer outside the table is not believed", async () => {
   fail("it threw");
   assert.equal(lost.length, 2);
   const waiting = index.search("y", 5);
-  index.close();
+  const closing = index.close();
   const stopped = await waiting;
   assert.ok(!stopped.ok && stopped.code === "peer-down");
+  assert.ok(!isEnded());
+  say({ kind: "done", id: asked.at(-1)?.id, value: null });
+  await closing;
+  assert.ok(isEnded());
+});
+
+Deno.test("close() waits only so long for a Worker that is busy", async () => {
+  const { index, clock, isEnded } = setUp();
+  const closing = index.close();
+  await clock.step(4_000);
+  await closing;
   assert.ok(isEnded());
 });

@@ -6,7 +6,7 @@
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
-import { clearIndex, exchangeIndex } from "./index_build.ts";
+import { breakSeal, clearIndex, exchangeIndex, sealIndex } from "./index_build.ts";
 import { createIndexDb, type IndexDb, openIndexDb, type Row } from "./index_db.ts";
 import type { Counts, Hit, Hits, Progressed } from "./index_messages.ts";
 import { readAll, readNotes, readSession, type Sources, type Step } from "./index_reading.ts";
@@ -57,7 +57,7 @@ export function openKeeper(at: KeeperPlace): IndexKeeper {
     ready: done,
   };
   try {
-    state.whole = openIndexDb(pathOf(at), at.maxClass);
+    state.whole = opened(at);
   } catch (thrown) {
     lose(at, state, thrown);
   }
@@ -78,10 +78,22 @@ export function openKeeper(at: KeeperPlace): IndexKeeper {
       }),
     counts: () => countsOf(state.whole ?? state.building),
     close: () => {
+      if (state.isClosed) return;
       state.isClosed = true;
-      closeQuietly(state.whole);
+      const whole = state.whole;
+      state.whole = undefined;
+      if (whole === undefined || !closeQuietly(whole)) return;
+      const sealed = sealIndex(at.disk, pathOf(at));
+      if (!sealed.ok) at.log(`The index could not be sealed: ${sealed.detail}`);
     },
   };
+}
+
+function opened(at: KeeperPlace): IndexDb | undefined {
+  const seal = breakSeal(at.disk, pathOf(at));
+  if (!seal.ok) throw new Error(seal.detail);
+  if (seal.value === "broken") throw new Error("It is not as it was when it was closed");
+  return openIndexDb(pathOf(at), at.maxClass, seal.value === "whole" ? "sealed" : "check");
 }
 
 function pathOf(at: KeeperPlace): string {
@@ -211,10 +223,13 @@ function countsOf(db: IndexDb | undefined): Result<Counts> {
   }
 }
 
-function closeQuietly(db: IndexDb | undefined): void {
+/** Whether it could be closed. */
+function closeQuietly(db: IndexDb | undefined): boolean {
   try {
     db?.close();
+    return true;
   } catch {
     // It is closed already, or so damaged that closing fails; nobody will use it again.
+    return false;
   }
 }

@@ -47,7 +47,7 @@ await runRole("memoryd", MemorydConfig, (booted) => {
     async stop() {
       const closing = servers.map((one) => one.close());
       // Answers those who wait for a search, so that the sockets need not wait for it.
-      index.close();
+      closing.push(index.close());
       await Promise.all(closing);
       store.value.close();
     },

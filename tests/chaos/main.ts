@@ -1,5 +1,5 @@
 // `deno task chaos --role loopd|memoryd [--kills N] [--seed S]`, `deno task chaos --channel [...]`: long
-// campaigns of kills and troubles. Each prints its seed; the same seed chooses the same moments.
+// campaigns of kills and troubles. `--index [--step N]` changes every Nth byte of an index. Each prints its seed; the same seed chooses the same moments.
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
@@ -8,6 +8,8 @@ const { values } = parseArgs({
   options: {
     role: { type: "string" },
     channel: { type: "boolean" },
+    index: { type: "boolean" },
+    step: { type: "string", default: "1" },
     kills: { type: "string", default: "1000" },
     seed: { type: "string" },
   },
@@ -19,6 +21,16 @@ if (values.channel === true) {
   const program = decodeURIComponent(new URL("./channel.ts", import.meta.url).pathname);
   const child = new Deno.Command(Deno.execPath(), { args: ["run", "-A", program, ...Deno.args] });
   Deno.exit((await child.spawn().status).code);
+}
+if (values.index === true) {
+  const { damageCampaign } = await import("./index_damage.ts");
+  for (const how of ["sealed", "unsealed"] as const) {
+    const { bytes, noticed, wrong } = await damageCampaign(Number(values.step), how);
+    console.log(
+      `index ${how}: ${bytes} bytes changed one by one, ${noticed} noticed, ${wrong.length} answered otherwise`,
+    );
+  }
+  Deno.exit(0);
 }
 console.log(`seed ${seed}`);
 if (values.role === "memoryd") {
@@ -43,6 +55,8 @@ if (values.role === "memoryd") {
     }
   }
 } else {
-  console.error("usage: deno task chaos --role loopd|memoryd [--kills N] [--seed S] | --channel");
+  console.error(
+    "usage: deno task chaos --role loopd|memoryd [--kills N] [--seed S] | --channel | --index [--step N]",
+  );
   Deno.exit(2);
 }

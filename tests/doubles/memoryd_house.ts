@@ -50,7 +50,7 @@ function indexInProcess(home: string): IndexClient {
     update: (session) => keeper.update(session),
     reindex: (hear) => keeper.reindex(hear),
     counts: () => Promise.resolve(keeper.counts()),
-    close: () => keeper.close(),
+    close: () => Promise.resolve(keeper.close()),
   };
 }
 
@@ -99,7 +99,7 @@ export async function withMemoryHouse(
     await run(houseOf(home));
   } finally {
     for (const server of servers) await server.close();
-    index.close();
+    await index.close();
     store.value.close();
     Deno.removeSync(home, { recursive: true });
   }
