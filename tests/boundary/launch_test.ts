@@ -233,6 +233,31 @@ Deno.test("launch/serve words of a message or query write no file, and an export
   strictEqual((Deno.statSync(page).mode ?? 0) & 0o777, 0o600);
 });
 
+Deno.test("launch/serve an export that fails or is ended leaves no page and nothing beside it", async () => {
+  using house = scratchHouse();
+  const folder = `${house.folder}/pages`;
+  Deno.mkdirSync(folder);
+  const page = `${folder}/page`;
+  const program = (end: string) =>
+    Deno.writeTextFileSync(
+      `${house.source}/roles/bxctl/main.ts`,
+      `console.log("half a page");\n${end}\n`,
+    );
+  const exported = () => serve(house, ["bxctl", "sessions", "export", "x", "--html", page]);
+  const killed = `Deno.kill(Deno.pid, "SIGKILL"); await new Promise(() => {});`;
+  for (const [end, code] of [["Deno.exit(7);", 7], [killed, 137]] as const) {
+    program(end);
+    strictEqual((await exported()).code, code);
+    deepStrictEqual([...Deno.readDirSync(folder)], []);
+  }
+  Deno.writeTextFileSync(page, "");
+  program("Deno.exit(0);");
+  strictEqual((await exported()).code, 0);
+  deepStrictEqual([...Deno.readDirSync(folder)].map((one) => one.name), ["page"]);
+  strictEqual(Deno.readTextFileSync(page), "half a page\n");
+  strictEqual((Deno.statSync(page).mode ?? 0) & 0o777, 0o600);
+});
+
 Deno.test("launch/serve --print needs no home and no configuration", async () => {
   using house = scratchHouse();
   const printed = await serve({ ...house, home: "/no/such/home" }, ["memoryd", "--print"]);
