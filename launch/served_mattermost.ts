@@ -5,8 +5,8 @@ export interface ServedMattermost {
   readonly name: string;
   /** gatewayd's configuration for it. */
   readonly config: string;
-  /** Talks in the owner's place, or plays a conversation about `paper`; null for a real server. */
-  readonly phone: ((paper: string | null) => Promise<number>) | null;
+  /** Talks, or plays a conversation, in the owner's place about a file; null for a real server. */
+  readonly phone: ((paper: string, how: "talk" | "play") => Promise<number>) | null;
   stop(): Promise<void>;
 }
 
@@ -57,10 +57,11 @@ export async function rehearsalMattermost(source: string, base: string): Promise
   return {
     name: `the Mattermost double at ${url}`,
     config: configOf(url, told("owner"), `{ file = "${token}" }`),
-    phone: async (paper) => {
+    phone: async (paper, how) => {
       const address = new URL(url).host;
-      const play = paper === null ? [] : ["--rehearse", paper];
-      const words = [`${folder}/client.ts`, "--url", url, "--channel", told("channel"), ...play];
+      const play = how === "play" ? ["--rehearse"] : [];
+      const about = ["--url", url, "--channel", told("channel"), "--paper", paper];
+      const words = [`${folder}/client.ts`, ...about, ...play];
       const phone = new Deno.Command(Deno.execPath(), {
         args: [...run, `--allow-net=${address}`, ...words],
         env: { DENO_NO_UPDATE_CHECK: "1" },

@@ -129,7 +129,7 @@ async function overMattermost(
 ): Promise<number> {
   if (mattermost.phone !== null) {
     if (isTerminal) Deno.addSignalListener("SIGINT", () => {});
-    return await mattermost.phone(isTerminal ? null : paper);
+    return await mattermost.phone(paper, isTerminal ? "talk" : "play");
   }
   say(`Write to the bot on ${mattermost.name}; Control-C ends everything`);
   await stopSignal();

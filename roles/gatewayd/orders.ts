@@ -71,7 +71,9 @@ async function carryOut(options: OrdersOptions, row: Inbound): Promise<string> {
     case "help":
       return HELP;
     case "unknown":
-      return `I do not know !${command.word} in that form. Write !help for the words I know.`;
+      return new RegExp(`!${command.word}\\b`).test(HELP)
+        ? `!${command.word} is written otherwise. Write !help for how.`
+        : `I do not know !${command.word}. Write !help for the words I know.`;
     default:
       return assertNever(command);
   }

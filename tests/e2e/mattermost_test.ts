@@ -8,6 +8,8 @@ import { placeByKey } from "../doubles/post_places.ts";
 import { assertSafePosts } from "../doubles/mattermost/safe_posts.ts";
 
 interface Phone extends AsyncDisposable {
+  /** An allowed channel in which a stranger is too. */
+  readonly den: { readonly id: string; readonly stranger: string };
   readonly house: E2eHouse;
   readonly rig: Rig;
   write(message: string, root?: string): Post;
@@ -20,18 +22,24 @@ interface Phone extends AsyncDisposable {
 
 async function phone(more = "", brokerd = ""): Promise<Phone> {
   const rig = await startRig();
+  const { owner, bot } = rig;
+  const stranger = rig.double.addUser({ username: "stranger", isBot: false });
+  const members = [owner.id, bot.id, stranger.id];
+  const den = rig.double.addChannel({ type: "P", name: "den", members });
   const folder = await Deno.makeTempDir({ prefix: "bxm" });
   await Deno.writeTextFile(`${folder}/token`, `${rig.bot.token}\n`, { mode: 0o600 });
   const gatewayd = `[mattermost]\nurl = "${rig.double.url}"\nowner_id = "${rig.owner.id}"\n` +
+    `channels = ["${den.id}"]\n` +
     `token = { file = "${folder}/token" }\n[test]\ntimers_divided_by = 20\n${more}`;
   const house = await e2eHouse({ extra: { gatewayd, brokerd } });
   const thread = (root: string) =>
-    rig.double.postsIn(rig.dm).filter((post) =>
+    [rig.dm, den.id].flatMap((channel) => rig.double.postsIn(channel)).filter((post) =>
       post.root_id === root && post.user_id === rig.bot.id
     );
   const made: Phone = {
     house,
     rig,
+    den: { id: den.id, stranger: stranger.id },
     write: (message, root = "") =>
       rig.double.postAs(rig.owner.id, { channel_id: rig.dm, message, root_id: root }),
     thread,
@@ -157,5 +165,40 @@ houseTest(
     rig.double.reactAs(rig.owner.id, post.id, "white_check_mark");
     await one.see(post.id, /^Approved\.$/);
     match((await asked).text, /fill the tanks/);
+  },
+);
+
+houseTest(
+  "mattermost, journey 3: nobody but the owner answers in a channel, and no reaction while they are off",
+  async () => {
+    await using one = await phone();
+    const { house, rig, den } = one;
+    const { double, owner } = rig;
+    const write = (by: string, message: string, root = "") =>
+      double.postAs(by, { channel_id: den.id, message, root_id: root });
+    const asked = write(owner.id, `read ${house.papers}/plan.txt`);
+    const code = await one.code(asked.id);
+    write(den.stranger, `!approve ${code}`, asked.id);
+    write(den.stranger, `read ${house.papers}/plan.txt`);
+    double.webhookPost(den.stranger, {
+      channel_id: den.id,
+      root_id: asked.id,
+      message: `!approve ${code}`,
+      username: "owner",
+    });
+    for (const post of one.thread(asked.id)) {
+      for (const by of [owner.id, den.stranger]) double.reactAs(by, post.id, "white_check_mark");
+    }
+    // What the owner writes after all of it is answered, so all of it has been seen.
+    write(owner.id, "!jobs", asked.id);
+    await one.see(asked.id, /^There are no jobs/);
+    strictEqual(Object((await house.json("approvals")).approvals).length, 1);
+    const records = await house.records(`mm-${asked.id}`);
+    strictEqual(records.filter((record) => record.kind === "tool_result").length, 0);
+    write(owner.id, `!deny ${code}`, asked.id);
+    await one.see(asked.id, /^Denied; nothing was run\.$/);
+    const roots = double.postsIn(den.id).filter((post) => post.user_id === rig.bot.id)
+      .map((post) => post.root_id);
+    strictEqual([...new Set(roots)].join(), asked.id);
   },
 );

@@ -7,7 +7,8 @@ import { rehearse } from "./phone_script.ts";
 
 const USAGE = `Usage: deno run --allow-net=HOST:PORT client.ts --url URL --channel ID [options]
   --token TEXT     the owner's token (owner-token)
-  --rehearse PATH  plays a conversation about this file instead of reading a terminal`;
+  --paper PATH     a file to read about
+  --rehearse       plays a conversation about it instead of reading a terminal`;
 
 const HELP = `A line answers in the thread you are in; the first one begins a thread.
   /new TEXT     begins another thread, which is another session
@@ -30,10 +31,10 @@ function print(desk: Desk, post: Shown): void {
   const root = post.root === "" ? post.id : post.root;
   if (!desk.roots.includes(root)) desk.roots.push(root);
   if (post.isOwn) return;
-  desk.here = root;
   desk.lastShown = post.id;
+  const number = desk.roots.indexOf(root) + 1;
   const mark = post.isDeleted ? " (deleted)" : post.isEdited ? " (edited)" : "";
-  const head = `[${desk.roots.indexOf(root) + 1}]${mark}`;
+  const head = `[${number}]${mark}${root === desk.here ? "" : ` (/thread ${number} to answer)`}`;
   const lines = plain(post.text).split("\n");
   console.log(`${head} ${lines[0]}`);
   for (const line of lines.slice(1)) console.log(`    ${line}`);
@@ -79,10 +80,11 @@ async function obey(desk: Desk, line: string): Promise<"on" | "end"> {
   }
 }
 
-async function talk(phone: Phone): Promise<void> {
+async function talk(phone: Phone, paper: string): Promise<void> {
   const desk: Desk = { phone, roots: [], here: "", lastShown: "", lastOwn: "" };
   phone.onShown((post) => print(desk, post));
   console.log(HELP);
+  console.log(`Begin with:  hello\n       then:  /new read ${paper}\n`);
   let held = "";
   for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
     const lines = (held + chunk).split("\n");
@@ -101,20 +103,26 @@ async function main(): Promise<number> {
   const TEXT = { type: "string" } as const;
   const { values } = parseArgs({
     args: Deno.args,
-    options: { url: TEXT, channel: TEXT, token: TEXT, rehearse: TEXT },
+    options: {
+      url: TEXT,
+      channel: TEXT,
+      token: TEXT,
+      paper: TEXT,
+      rehearse: { type: "boolean", default: false },
+    },
   });
-  const { url, channel, token = "owner-token", rehearse: path } = values;
+  const { url, channel, token = "owner-token", paper = "/etc/hostname" } = values;
   if (url === undefined || channel === undefined) {
     console.error(USAGE);
     return 2;
   }
   const phone = await openPhone({ url, channel, token });
-  if (path !== undefined) {
-    const isShown = await rehearse(phone, path, console.log);
+  if (values.rehearse) {
+    const isShown = await rehearse(phone, paper, console.log);
     await phone.close();
     return isShown ? 0 : 1;
   }
-  await talk(phone);
+  await talk(phone, paper);
   await phone.close();
   return 0;
 }
