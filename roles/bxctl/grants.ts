@@ -1,5 +1,6 @@
 // `grants check`, `list`, `explain` and `new`: what is allowed, why something is not, and a file to
-// begin a grant with. bxctl writes no file: what it prints counts once the owner has saved it.
+// begin a grant with. bxctl opens no file: the launcher gives it one beside the grants, under a name
+// that brokerd does not read, and what it holds counts once the owner has renamed it.
 import { SessionId, ToolName } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
 import { isPlainText } from "../../shared/text/escape.ts";
@@ -82,41 +83,139 @@ async function explain(context: Context, args: readonly string[], usage: string)
   );
 }
 
+type Wanted = {
+  readonly tool: string;
+  readonly mode: string;
+  readonly paths: readonly string[];
+  readonly hosts: readonly string[];
+  readonly write: boolean;
+  readonly highest: string;
+};
+
+type Fit = (text: string) => boolean;
+const isMode: Fit = (text) => text === "auto" || text === "ask" || text === "deny";
+const isYesOrNo: Fit = (text) => text === "yes" || text === "no";
+const isClass: Fit = (text) => DataClass.safeParse(text).success;
+
+/** Asks on the terminal until the answer is `fit`; an empty one is `usual`. Null: the owner left. */
+async function question(
+  { terminal }: Context,
+  what: string,
+  usual: string,
+  fit: Fit,
+): Promise<string | null> {
+  for (;;) {
+    terminal.err(usual === "" ? `${what}: ` : `${what} [${usual}]: `);
+    const line = await terminal.readLine();
+    if (line === null) return null;
+    const answer = line.trim() === "" ? usual : line.trim();
+    if (fit(answer)) return answer;
+    terminal.err(`${shown(answer)} will not do.\n`);
+  }
+}
+
+/** One answer after another until an empty one. */
+async function several(context: Context, what: string): Promise<string[] | null> {
+  const found: string[] = [];
+  for (;;) {
+    const answer = await question(context, `${what}; empty to go on`, "", isPlainText);
+    if (answer === null) return null;
+    if (answer === "") return found;
+    found.push(answer);
+  }
+}
+
+type Given = Partial<Pick<Wanted, "tool" | "mode" | "paths" | "hosts" | "write" | "highest">>;
+
+/** What flags left out is asked for, where somebody can answer; elsewhere the strict word holds. */
+async function wanted(context: Context, given: Given): Promise<Wanted | null> {
+  const can = context.terminal.isInteractive;
+  const one = (value: string | undefined, what: string, usual: string, fit: Fit) =>
+    value ?? (can ? question(context, what, usual, fit) : usual);
+  const isTool = (text: string) => ToolName.safeParse(text).success;
+  const tool = await one(given.tool, "Which tool, by its name", "", isTool);
+  if (tool === null) return null;
+  const how = "auto: runs unasked; ask: you are asked each time; deny: never";
+  const mode = await one(given.mode, how, "ask", isMode);
+  if (mode === null) return null;
+  const list = async (value: readonly string[] | undefined, what: string) =>
+    value ?? (can ? await several(context, what) : []);
+  const paths = await list(given.paths, "A folder or file that it may open");
+  const hosts = paths &&
+    await list(given.hosts, "An address that it may reach, as https://name:443");
+  if (paths === null || hosts === null) return null;
+  const asksWrite = can && given.write === undefined && paths.length > 0 && mode !== "deny";
+  const write = asksWrite
+    ? await question(context, "May it change what lies there, yes or no", "no", isYesOrNo)
+    : given.write === true
+    ? "yes"
+    : "no";
+  if (write === null) return null;
+  const most = "public, private or secret: the most confidential session that may call it";
+  const highest = await one(
+    mode === "deny" ? "private" : given.highest,
+    most,
+    "private",
+    isClass,
+  );
+  if (highest === null) return null;
+  return { tool, mode, paths, hosts, write: write === "yes", highest };
+}
+
 /** A whole grant file with a word on each key; strict until the owner says otherwise. */
-function draft(context: Context, args: readonly string[], usage: string): number {
+async function draft(context: Context, args: readonly string[], usage: string): Promise<number> {
   const words = parseWords(args, {
     mode: { type: "string" },
     path: { type: "string", multiple: true },
     host: { type: "string", multiple: true },
     write: { type: "boolean" },
     class: { type: "string" },
+    draft: { type: "string" },
   }, usage);
   if (!words.ok) return fail(context, words);
   const { values, positionals } = words.value;
-  const tool = ToolName.safeParse(positionals[0]);
-  const mode = values.mode ?? "ask";
-  const highest = DataClass.safeParse(values.class ?? "private");
-  const isKnown = mode === "auto" || mode === "ask" || mode === "deny";
-  const isClean = [...values.path ?? [], ...values.host ?? []].every((one) => isPlainText(one));
-  if (!tool.success || !highest.success || !isKnown || !isClean || positionals.length > 1) {
+  const { mode, path: paths, host: hosts, write, class: highest } = values;
+  const said = [...paths ?? [], ...hosts ?? []].every((one) => isPlainText(one)) &&
+    positionals.length <= 1 && isMode(mode ?? "ask") && isClass(highest ?? "private") &&
+    (positionals[0] === undefined || ToolName.safeParse(positionals[0]).success);
+  const asked = { tool: positionals[0], mode, paths, hosts, write, highest };
+  const grant = said ? await wanted(context, asked) : null;
+  if (grant === null || grant.tool === "") {
     return fail(context, err("usage", `usage: bxctl ${usage}`));
   }
+  const text = grantText(grant);
+  const { terminal, home } = context;
+  terminal.out(text);
+  const to = `${home}/grants/${grant.tool}.toml`;
+  const draftPath = values.draft;
+  terminal.err(
+    draftPath === undefined
+      ? `Read every line, save it as ${to}, then: bxctl grants check\n`
+      : `${text}\nThis lies in ${
+        shown(draftPath)
+      } and does not count yet. Read every line; if it says what\n` +
+        `you mean: mv ${shown(draftPath)} ${to} && bxctl grants check\n`,
+  );
+  return EXIT_OK;
+}
+
+function grantText({ tool, mode, paths, hosts, write, highest }: Wanted): string {
   const lines: (readonly [line: string, why: string] | null)[] = [
-    [`tool = "${tool.data}"`, "one tool, by its name"],
+    [`tool = "${tool}"`, "one tool, by its name"],
     [`mode = "${mode}"`, "auto: runs unasked; ask: you are asked each time; deny: never"],
-    values.path
+    paths.length > 0
       ? [
-        `paths = ${JSON.stringify(values.path)}`,
+        `paths = ${JSON.stringify(paths)}`,
         "these and all below them, inside a root of brokerd.toml",
       ]
       : null,
-    values.host
-      ? [`hosts = ${JSON.stringify(values.host)}`, "exactly these, each as https://name:port"]
+    hosts.length > 0
+      ? [`hosts = ${JSON.stringify(hosts)}`, "exactly these, each as https://name:port"]
       : null,
     ...(mode === "deny" ? [] : [
-      values.write ? ["write = true", "the paths may be changed"] as const : null,
-      [`max_taint = "${highest.data}"`, "the most confidential session that may call it"] as const,
-      [`result_class = "${highest.data}"`, "how confidential its result is"] as const,
+      write ? ["write = true", "the paths may be changed"] as const : null,
+      [`max_taint = "${highest}"`, "the most confidential session that may call it"] as const,
+      [`result_class = "${highest}"`, "how confidential its result is"] as const,
       [
         "untrusted = true",
         "its result is a stranger's word; false only for what you wrote",
@@ -127,17 +226,11 @@ function draft(context: Context, args: readonly string[], usage: string): number
       ] as const,
     ]),
   ];
-  const kept = lines.filter((line) => line !== null);
-  const text = kept.map(([line, why]) => `# ${why}\n${line}\n`).join("");
-  context.terminal.out(text);
-  context.terminal.err(
-    `Read every line, save it as ${context.home}/grants/${tool.data}.toml, then: bxctl grants check\n`,
-  );
-  return EXIT_OK;
+  return lines.filter((line) => line !== null).map(([line, why]) => `# ${why}\n${line}\n`).join("");
 }
 
 const NEW =
-  "grants new TOOL [--mode auto|ask|deny] [--path FOLDER]... [--write] [--host ORIGIN]... [--class C]";
+  "grants new [TOOL] [--mode auto|ask|deny] [--path FOLDER]... [--write] [--host ORIGIN]... [--class C]";
 const EXPLAIN = "grants explain TOOL [ARGUMENTS-AS-JSON] [--session ID] [--class C] [--untrusted]";
 
 export const GRANTS: Command = {
@@ -145,7 +238,7 @@ export const GRANTS: Command = {
   summary: "what the grant files allow, what is wrong with them, and why a call is refused",
   run(context, args) {
     const [verb, ...rest] = args;
-    if (verb === "new") return Promise.resolve(draft(context, rest, NEW));
+    if (verb === "new") return draft(context, rest, NEW);
     if (verb === "explain") return explain(context, rest, EXPLAIN);
     if ((verb === "check" || verb === "list") && rest.length === 0) {
       return list(context, verb === "check");
