@@ -3,7 +3,7 @@
 // 1. Each way reads one block and writes it whole before it reads the next: back-pressure.
 // 2. The end of one way is passed on as a half-close; the other way goes on.
 // 3. When the client is gone altogether, the upstream is closed at once, so the model server sees
-//    it and frees the slot. A failure of either side closes both: no clean end is invented.
+//    it and frees the slot; within a fifth of a second when it had finished sending before. A failure of either side closes both: no clean end is invented.
 
 /** A connection that can end its writing side alone; the shape of `Deno.UnixConn` and `TcpConn`. */
 export interface DuplexConn {
@@ -14,6 +14,7 @@ export interface DuplexConn {
 }
 
 const BLOCK_BYTES = 65_536;
+const LOOK_MS = 200;
 
 /** Relays until both ways have ended; both connections are closed when it resolves. Never rejects. */
 export async function relay(client: DuplexConn, upstream: DuplexConn): Promise<void> {
@@ -25,14 +26,26 @@ export async function relay(client: DuplexConn, upstream: DuplexConn): Promise<v
     if (!await carry(client, upstream)) return closeBoth();
     if (await isGone(client)) return closeBoth();
     await upstream.closeWrite();
+    // Nothing more is read from the client, so that it leaves has to be looked for.
+    while (!await within(answered, LOOK_MS)) if (await isGone(client)) return closeBoth();
   };
   const back = async () => {
     if (!await carry(upstream, client)) return closeBoth();
     await client.closeWrite();
   };
   const settle = (way: Promise<void>) => way.catch(closeBoth);
-  await Promise.all([settle(towards()), settle(back())]);
+  const answered = settle(back());
+  await Promise.all([settle(towards()), answered]);
   closeBoth();
+}
+
+/** Whether a promise settles in time; its timer does not outlive it. */
+async function within(promise: Promise<void>, ms: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), ms));
+  const inTime = await Promise.race([promise.then(() => true), late]);
+  clearTimeout(timer);
+  return inTime;
 }
 
 /** Copies one way; true when it ended by the sender's half-close, false when it broke. */

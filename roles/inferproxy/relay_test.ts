@@ -65,6 +65,19 @@ Deno.test("forward() closes the upstream at once when the client goes away in mi
   await stop();
 });
 
+Deno.test("forward() closes the upstream soon when a client leaves that had finished sending", async () => {
+  const { path, server, stop } = await rig();
+  const client = await connect(path);
+  await writeAll(client, new TextEncoder().encode("question"));
+  await client.closeWrite();
+  const upstream = await server.accept();
+  strictEqual((await readAll(upstream)).length, 8);
+  client.close();
+  // Ends only when every connection has; the server says nothing and stays.
+  await stop();
+  upstream.close();
+});
+
 Deno.test("forward() ends the client's stream when the upstream breaks, and invents no byte", async () => {
   const { path, server, stop } = await rig();
   const client = await connect(path);
