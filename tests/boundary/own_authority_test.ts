@@ -4,6 +4,7 @@ import { match, strictEqual } from "node:assert";
 import { GatewaydConfig } from "../../shared/config/gatewayd.ts";
 import { permissions } from "../../roles/gatewayd/permissions.ts";
 import { keepRunning, prepareHome, SOURCE } from "../chaos/kept_role.ts";
+import { assertSafePosts } from "../doubles/mattermost/safe_posts.ts";
 import { startRig } from "../doubles/mattermost/rig.ts";
 
 const TLS = decodeURIComponent(new URL("../doubles/mattermost/tls", import.meta.url).pathname);
@@ -49,6 +50,7 @@ Deno.test("gatewayd reaches a server by the owner's own authority, and no other 
         strictEqual(role.problems.join(), "");
       } finally {
         await role.stop();
+        assertSafePosts(rig.double.traffic(), { botId: rig.bot.id, mayBeEmpty: true });
         await Deno.remove(base, { recursive: true });
       }
     }

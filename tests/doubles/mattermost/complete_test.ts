@@ -123,3 +123,24 @@ Deno.test("each rule of a client of the server has a test that is named after it
   const both = (rule: string) => new RegExp(`Deno\\.test\\(\\s*"rule ${rule} and rule \\d+`);
   deepStrictEqual(rules.filter((rule) => !named(rule).test(text) && !both(rule).test(text)), []);
 });
+
+Deno.test("whatever runs gatewayd against the double judges every post that was sent", async () => {
+  const careless: string[] = [];
+  for await (const path of sourcesBelow("tests")) {
+    const text = await Deno.readTextFile(new URL(path, ROOT));
+    const isRunning = /mattermost\/rig\.ts"/.test(text) && /gatewayd/.test(text);
+    if (isRunning && !/(?:assertSafePosts|unsafePosts)\(/.test(text)) careless.push(path);
+  }
+  // Its posts are judged by the campaign that it is made for.
+  deepStrictEqual(careless, ["tests/chaos/channel_house.ts"]);
+  const campaign = await Deno.readTextFile(new URL("tests/chaos/channel_campaign.ts", ROOT));
+  assert(/unsafePosts\(house\.sent\(\)/.test(campaign));
+});
+
+async function* sourcesBelow(folder: string): AsyncGenerator<string> {
+  for await (const entry of Deno.readDir(new URL(`${folder}/`, ROOT))) {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory) yield* sourcesBelow(path);
+    else if (entry.name.endsWith(".ts") && entry.name !== "complete_test.ts") yield path;
+  }
+}
