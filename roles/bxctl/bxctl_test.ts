@@ -15,7 +15,7 @@ import {
   SECRET_SET,
 } from "../../shared/wire/broker_owner.ts";
 import { PROMPT_BILL, SESSIONS_LIST } from "../../shared/wire/loop.ts";
-import { OWNER_RECALL } from "../../shared/wire/memory.ts";
+import { MEMORY_CHECK, MEMORY_STATUS, OWNER_RECALL } from "../../shared/wire/memory.ts";
 import type { ApprovalSummary } from "../../shared/wire/parts.ts";
 import { isPlainText } from "../../shared/text/escape.ts";
 import { writeFrame } from "../../shared/wire/frame.ts";
@@ -334,4 +334,36 @@ Deno.test("secrets set hands over what was typed and prints nothing of it", asyn
     strictEqual((await rig.run(args)).status, 2);
   }
   strictEqual(got.length, 2);
+});
+
+Deno.test("doctor names every role that is down and every finding, with what to do, and fails", async () => {
+  await using rig = await ownerRig();
+  const problems = [{ code: "log-broken", detail: EVIL }];
+  await rig.serve("owner-memory/admin", [
+    on(MEMORY_STATUS, () =>
+      ok({
+        kind: "memory_status",
+        body: {
+          ...{ version: "1", started_unix_ms: 0, summary: "", problems, files: [] },
+          ...{ indexed_records: 0, indexed_logs: 0 },
+        },
+      })),
+    on(MEMORY_CHECK, () =>
+      ok({
+        kind: "memory_checked",
+        body: { findings: [...problems, { code: "of-the-future", detail: "x" }] },
+      })),
+  ]);
+  const ran = await rig.run(["doctor"]);
+  strictEqual(ran.status, 1);
+  isTrue(isHarmless(ran.out));
+  for (const role of ["gatewayd", "loopd", "brokerd"]) {
+    match(ran.out, new RegExp(`\\(${role}\\): `));
+  }
+  strictEqual(ran.out.match(/log-broken \(memoryd\)/g)?.length, 1);
+  match(ran.out, /Do not edit or delete it/);
+  match(ran.out, /of-the-future .*\n {2}x\n {2}Look for of-the-future in docs\/runbook\.md/);
+  const { is_healthy, findings } = JSON.parse((await rig.run(["doctor", "--json"])).out);
+  strictEqual(is_healthy, false);
+  isTrue(findings.every((one: Record<string, unknown>) => typeof one.todo === "string"));
 });

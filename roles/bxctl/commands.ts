@@ -5,6 +5,7 @@ import { CACHE } from "./cache.ts";
 import { CHAT } from "./chat.ts";
 import type { Command, Context } from "./context.ts";
 import { EXIT_USAGE, fail } from "./context.ts";
+import { DOCTOR } from "./doctor.ts";
 import { EGRESS } from "./egress.ts";
 import { GRANTS } from "./grants.ts";
 import { RECALL, REINDEX_COMMAND } from "./memory.ts";
@@ -19,6 +20,7 @@ import { table } from "./terminal.ts";
 export const COMMANDS: Readonly<Record<string, Command>> = {
   chat: CHAT,
   status: STATUS,
+  doctor: DOCTOR,
   approvals: APPROVALS,
   approve: APPROVE,
   deny: DENY,

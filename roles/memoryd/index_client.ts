@@ -26,6 +26,8 @@ export interface IndexClient {
   update(session: SessionId | null): Promise<void>;
   reindex(onProgress: OnProgress): Promise<Result<Counts>>;
   counts(): Promise<Result<Counts>>;
+  /** Looks at all of the index. Fails with `memory-index-damaged`; it is then built anew. */
+  check(): Promise<Result<null>>;
   /** Answers who waits, has the index closed and sealed if that is soon done, and ends the Worker. */
   close(): Promise<void>;
 }
@@ -88,6 +90,7 @@ export function openIndex(o: ClientOptions): IndexClient {
     },
     reindex: (onProgress) => ask(Counts, (id) => ({ kind: "reindex", id }), onProgress),
     counts: () => inTime(o, ask(Counts, (id) => ({ kind: "counts", id })), "The index is busy"),
+    check: () => ask(z.null(), (id) => ({ kind: "check", id })),
     close: async () => {
       closed.abort();
       for (const one of waiting.values()) one.settle(err("peer-down", "memoryd is stopping"));

@@ -77,6 +77,7 @@ const TABLES = `
 
 const SCENE_ROWS = 24;
 const SLOTS = 1_024;
+const CHECK_ROWS = 2_000;
 const MAX_TIME = 2 ** 42;
 
 export interface IndexDb {
@@ -94,6 +95,8 @@ export interface IndexDb {
   /** The best `k` rows for a question's terms. Throws when a row is not what was stored. */
   search(terms: Terms, k: number): Row[];
   size(): z.output<typeof Size>;
+  /** Looks at all of it, pausing after each step; throws what is wrong. */
+  check(): Generator<void>;
   close(): void;
 }
 
@@ -255,6 +258,19 @@ function indexDb(db: DatabaseSync): IndexDb {
     skipped: () => q.skipped.all().map((row) => `${row.log}: ${row.problem}`),
     search: (terms, k) => rank(terms, k).map((id) => Row.parse(checked(q.row.get(id)))),
     size: () => Size.parse(q.size.get()),
+    *check() {
+      if (!isWhole(db)) throw new Error("SQLite finds it damaged");
+      yield;
+      let rows = 0;
+      for (let last = -1;;) {
+        const step = q.after.all(last, CHECK_ROWS).map(checked);
+        if (step.length === 0) break;
+        rows += step.length;
+        last = step.at(-1)?.id ?? last;
+        yield;
+      }
+      if (rows !== q.words.get()?.n) throw new Error("It has not the words of every text");
+    },
     close: () => db.close(),
   };
 }
@@ -273,6 +289,8 @@ function statements(db: DatabaseSync) {
     ),
     row: one("SELECT * FROM rows WHERE id = ?"),
     rows: one("SELECT * FROM rows WHERE log = ? ORDER BY record, part"),
+    after: one("SELECT * FROM rows WHERE id > ? ORDER BY id LIMIT ?"),
+    words: one("SELECT count(*) AS n FROM words"),
     tail: one("SELECT * FROM rows WHERE log = ? ORDER BY record DESC, part DESC LIMIT ?"),
     learn: one("INSERT INTO words (rowid, own, near, kinds) VALUES (?, ?, ?, ?)"),
     forget: one("INSERT INTO words (words, rowid, own, near, kinds) VALUES ('delete', ?, ?, ?, ?)"),

@@ -33,6 +33,8 @@ export interface IndexKeeper {
   /** Builds the index anew while the old one goes on answering. */
   reindex(onStep: OnStep): Promise<Result<Counts>>;
   counts(): Result<Counts>;
+  /** Looks at all of the index; what is damaged is named and built anew. */
+  check(onStep: OnStep): Promise<Result<null>>;
   close(): void;
 }
 
@@ -77,6 +79,11 @@ export function openKeeper(at: KeeperPlace): IndexKeeper {
         return built.ok ? countsOf(state.whole) : built;
       }),
     counts: () => countsOf(state.whole ?? state.building),
+    check: async (onStep) => {
+      const found = await inTurn(state, () => check(at, state, onStep));
+      if (!found.ok && state.whole === undefined) state.ready = rebuild(at, state);
+      return found;
+    },
     close: () => {
       if (state.isClosed) return;
       state.isClosed = true;
@@ -148,6 +155,23 @@ function rebuild(at: KeeperPlace, state: State): Promise<void> {
     const built = await build(at, state, at.onStep);
     if (!built.ok) at.log(`The index could not be built: ${built.detail}`);
   });
+}
+
+async function check(at: KeeperPlace, state: State, hear: OnStep): Promise<Result<null>> {
+  const db = state.whole;
+  if (db === undefined) return err("memory-index-damaged", "There is no index yet");
+  try {
+    for (const _ of db.check()) {
+      hear({ logs: 0, total_logs: 0, records: 0 });
+      await at.clock.sleep(0);
+      if (state.isClosed) return err("peer-down", "memoryd is stopping");
+    }
+    return ok(null);
+  } catch (thrown) {
+    lose(at, state, thrown);
+    const detail = `The index was damaged and is built anew: ${messageOf(thrown)}`;
+    return err("memory-index-damaged", detail);
+  }
 }
 
 async function build(at: KeeperPlace, state: State, hear: OnStep): Promise<Result<void>> {

@@ -13,6 +13,7 @@ export const Ask = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("update"), id: z.int(), session: SessionId.nullable() }),
   z.strictObject({ kind: z.literal("reindex"), id: z.int() }),
   z.strictObject({ kind: z.literal("counts"), id: z.int() }),
+  z.strictObject({ kind: z.literal("check"), id: z.int() }),
   /** Close the index and seal it. Nothing is answered after that. */
   z.strictObject({ kind: z.literal("close"), id: z.int() }),
 ]);

@@ -23,7 +23,7 @@ import {
 import { type Fields, hashBytes } from "../../shared/chain/chain_record.ts";
 import type { CallId, SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
-import { err, ok, type Result } from "../../shared/results/result.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import {
   canonicalText,
   decodeLossy,
@@ -39,6 +39,7 @@ import {
   type IdentityFile,
   textOf,
 } from "./entries.ts";
+import { checkFiles } from "./file_check.ts";
 import { readAllIdentity, readIdentity } from "./identity_files.ts";
 import { type FilesState, type Journal, monthOf, openJournal } from "./journal.ts";
 import { closing, type Note, renderNote } from "./notes.ts";
@@ -69,6 +70,8 @@ export interface MemoryStore extends OwnerActs {
   /** Counts the log of recalls; `most` bounds the texts listed. */
   recalls(most: number): Result<Recalls>;
   purged(): Result<Purged>;
+  /** Looks at every file for what is wrong. */
+  check(): Err[];
   close(): void;
 }
 
@@ -243,7 +246,7 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
       via,
     });
   };
-  return {
+  const store: MemoryStore = {
     ...ownerActs(at, { change, edit, purged }),
     block: () => {
       const texts = readAllIdentity(at.disk, at.folder);
@@ -272,8 +275,10 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
     logRecall: (line) => logRecall(at, line),
     recalls: (most) => countRecalls(at.disk, `${at.folder}/recalls`, most),
     purged,
+    check: () => checkFiles(at, store),
     close: () => journal.close(),
   };
+  return store;
 }
 
 /** After a change, a journal that cannot follow leaves no choice but to end: the start mends it. */

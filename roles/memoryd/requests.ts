@@ -10,6 +10,7 @@ import { on, type Route } from "../../shared/wire/listen.ts";
 import {
   MEMORY_BLOCK,
   MEMORY_CALL,
+  MEMORY_CHECK,
   MEMORY_STATUS,
   OWNER_RECALL,
   REINDEX,
@@ -103,6 +104,15 @@ export function ownerRoutes(parts: Parts): Route[] {
   return [
     ...fileRoutes(parts),
     on(MEMORY_STATUS, async () => ok({ kind: "memory_status", body: await status(parts) })),
+    on(MEMORY_CHECK, async () => {
+      const index = await parts.index.check();
+      const found = [...parts.store.check(), ...index.ok ? [] : [index]];
+      const findings = found.slice(0, 200).map(({ code, detail }) => ({
+        code,
+        detail: detail.slice(0, 1_000),
+      }));
+      return ok({ kind: "memory_checked", body: { findings } });
+    }),
     on(REINDEX, async (_body, io) => {
       const made = await parts.index.reindex((body) => {
         void io.event({ kind: "reindex_progress", body });
@@ -126,7 +136,7 @@ async function status(parts: Parts): Promise<BodyOf<(typeof MEMORY_STATUS.replie
   const omitted = block.ok ? block.value.omitted.slice(0, 10) : [];
   const problems = [
     ...[block, counts].filter((one) => !one.ok),
-    ...omitted.map((one) => err("memory-text-refused", `${one.file}: ${one.reason}`)),
+    ...omitted.map((one) => err("memory-entry-omitted", `${one.file}: ${one.reason}`)),
     ...size.skipped.slice(0, 10).map((detail) => err("log-broken", detail)),
   ].map(({ code, detail }) => ({ code, detail: detail.slice(0, 1_000) }));
   const files = IDENTITY_FILES.flatMap((name) => {

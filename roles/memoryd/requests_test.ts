@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { call } from "../../shared/wire/dial.ts";
-import { MEMORY_STATUS, OWNER_RECALL, REINDEX } from "../../shared/wire/memory.ts";
+import { MEMORY_CHECK, MEMORY_STATUS, OWNER_RECALL, REINDEX } from "../../shared/wire/memory.ts";
 import {
   assistantRecord,
   chatId,
@@ -216,4 +217,46 @@ Deno.test("the owner's socket searches, rebuilds with progress and tells how it 
     assert.equal(status.value.body.indexed_records, 2);
     assert.deepEqual(status.value.body.problems.map((one) => one.code), ["log-broken"]);
   }, indexInWorker);
+});
+
+Deno.test("memory_check names what is wrong in files, journal, notes, queue, folder and index", async () => {
+  await withHouse(async ({ tool, home }) => {
+    await tool("memory", { action: "add", file: "memory", text: "tea" });
+    await tool("memory", { action: "note", text: "launch on Thursday" });
+    const found = async () => {
+      const checked = await call(`${home}/2.sock`, MEMORY_CHECK, {});
+      assert.ok(checked.ok);
+      return checked.value.body.findings.map(({ code, detail }) => `${code} ${detail}`).join("\n");
+    };
+    Deno.chmodSync(`${home}/memory`, 0o700);
+    assert.equal(await found(), "");
+    assert.equal(
+      [...Deno.readDirSync(`${home}/memory`)].some(({ name }) => /probe/.test(name)),
+      false,
+    );
+    const db = new DatabaseSync(`${home}/index/memory.sqlite3`);
+    db.exec("UPDATE rows SET untrusted = 1 - untrusted");
+    db.close();
+    assert.match(await found(), /^memory-index-damaged The index was damaged and is built anew/);
+    Deno.chmodSync(`${home}/memory`, 0o755);
+    Deno.writeTextFileSync(`${home}/memory/user.md`, "x".repeat(1_376));
+    Deno.writeTextFileSync(`${home}/memory/notes.md`, "§ no head\n", { append: true });
+    Deno.writeTextFileSync(`${home}/memory/staged/x.json`, "{}");
+    Deno.writeTextFileSync(`${home}/memory/purged.jsonl`, "no purge\n");
+    const edits = [...Deno.readDirSync(`${home}/memory/edits`)].map(({ name }) => name)
+      .find((name) => name.endsWith(".jsonl"));
+    const journal = `${home}/memory/edits/${edits}`;
+    Deno.writeTextFileSync(journal, Deno.readTextFileSync(journal).replace("tea", "sea"));
+    const all = await found();
+    for (
+      const wanted of [
+        /^memory-unavailable user\.md has 1,376 of 1,375/m,
+        /^log-broken /m,
+        /^record-invalid staged\/x\.json/m,
+        /^record-invalid Line 1 of .*purged\.jsonl/m,
+        /^record-invalid notes\.md has 1 parts/m,
+        /^home-unsafe .* mode 40?755|^home-unsafe .* mode 755/m,
+      ]
+    ) assert.match(all, wanted);
+  });
 });

@@ -44,6 +44,8 @@ async function handle(keeper: IndexKeeper, ask: Exclude<Ask, { kind: "open" }>):
       return answer(ask.id, await keeper.reindex(onStep(ask.id)));
     case "counts":
       return answer(ask.id, keeper.counts());
+    case "check":
+      return answer(ask.id, await keeper.check(onStep(ask.id)));
     case "close":
       keeper.close();
       return answer(ask.id, { ok: true, value: null });

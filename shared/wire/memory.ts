@@ -77,6 +77,17 @@ export const MEMORY_STATUS = exchange({
   )],
 });
 
+/** Looks at every file of memory and at all of the index; empty findings mean that all is well. */
+export const MEMORY_CHECK = exchange({
+  request: message("memory_check", z.strictObject({})),
+  replies: [message(
+    "memory_checked",
+    z.strictObject({
+      findings: z.array(z.strictObject({ code: z.string().max(64), detail: ShortText })).max(200),
+    }),
+  )],
+});
+
 export const ReindexProgress = message(
   "reindex_progress",
   z.strictObject({ logs: z.int().min(0), total_logs: z.int().min(0), records: z.int().min(0) }),

@@ -49,6 +49,7 @@ function indexInProcess(home: string): IndexClient {
     search: (question, k) => keeper.search(question, k),
     update: (session) => keeper.update(session),
     reindex: (hear) => keeper.reindex(hear),
+    check: () => keeper.check(() => {}),
     counts: () => Promise.resolve(keeper.counts()),
     close: () => Promise.resolve(keeper.close()),
   };
