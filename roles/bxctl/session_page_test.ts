@@ -1,11 +1,11 @@
 // Guards: "one self-contained page; all text escaped; the turns, the cache reuse per request, the
-// decisions about tools, where taint entered" and the words of `cache`.
+// decisions about tools, where taint entered" and the words of `cache` and `status`.
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
 import { ok } from "../../shared/results/result.ts";
 import { SessionId, TurnId } from "../../shared/ids/ids.ts";
 import { parseSessionRecord, type SessionRecord } from "../../shared/session_log/records.ts";
 import { on } from "../../shared/wire/listen.ts";
-import { CACHE_REPORT, SESSION_LOG } from "../../shared/wire/loop.ts";
+import { CACHE_REPORT, LOOP_STATUS, SESSION_LOG } from "../../shared/wire/loop.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { ownerRig } from "../../tests/doubles/house/owner_rig.ts";
 import { sessionPage } from "./session_page.ts";
@@ -88,6 +88,28 @@ Deno.test("sessions export prints the page, and refuses a damaged log", async ()
   log = "{\n";
   strictEqual((await rig.run(words)).status, 1);
   strictEqual((await rig.run(["sessions", "export", session])).status, 2);
+});
+
+Deno.test("status tells of a lost cache, which is no problem", async () => {
+  await using rig = await ownerRig();
+  const last = { time_unix_ms: 1, expected: 14, reused: 5, guess: `another client \x1b[2J` };
+  let cache: { measured: number; losses: number; last: typeof last | null } = {
+    ...{ measured: 9, losses: 1, last },
+  };
+  await rig.serve("owner-loop/admin", [on(LOOP_STATUS, () => {
+    const none = { build: null, model: null, n_ctx: null, slots: null };
+    const counts = { sessions: 1, turns_running: 0, turns_waiting: 0, outbox_pending: 0 };
+    const told = { version: "0", started_unix_ms: 1, summary: "Idle", problems: [] };
+    const model = { is_reachable: true, ...none };
+    return ok({ kind: "loop_status", body: { ...told, ...counts, self_test: [], model, cache } });
+  })]);
+  const { out } = await rig.run(["status"]);
+  assert(/1 of 9 requests .* 5 of 14 tokens reused \(another client/.test(out), out);
+  assert(!out.includes("\x1b"));
+  const json = JSON.parse((await rig.run(["status", "--json"])).out);
+  deepStrictEqual(json.loopd.cache, cache);
+  cache = { measured: 9, losses: 0, last: null };
+  assert(!(await rig.run(["status"])).out.includes("tokens reused"));
 });
 
 Deno.test("cache prints a row a request with turn, counts and cause", async () => {

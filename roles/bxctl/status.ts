@@ -1,5 +1,6 @@
 // `status` and `version`: every role asked at once, each given little time. inferproxy is told of
 // by loopd and egressd by brokerd, because bxctl may reach neither.
+import { isoTime } from "../../shared/clock/clock.ts";
 import type { Result } from "../../shared/results/result.ts";
 import { VERSION } from "../../shared/version/version.ts";
 import { BROKER_STATUS } from "../../shared/wire/broker_owner.ts";
@@ -85,6 +86,16 @@ function modelLine(
   return `Model server: ${[...parts, context].filter((part) => part).join(", ")}`;
 }
 
+/** A loss is no fault: the server is shared and may unload the model. */
+function cacheLine(
+  { measured, losses, last }: BodyOf<typeof LOOP_STATUS["replies"][number]>["cache"],
+) {
+  if (last === null) return "";
+  return `${losses} of ${measured} requests found another cache than expected, the last at ` +
+    `${isoTime(last.time_unix_ms)}: ${last.reused} of ${last.expected} tokens reused ` +
+    `(${shown(last.guess)}): bxctl cache\n`;
+}
+
 function render(context: Context, answers: Answers, rows: readonly Row[]): string {
   const { terminal } = context;
   const lines = table(rows.map((one) => [one.role, one.is_up ? "up" : "DOWN", one.summary]));
@@ -100,7 +111,8 @@ function render(context: Context, answers: Answers, rows: readonly Row[]): strin
     : "";
   const waiting = answers.broker.ok ? answers.broker.value.body.approvals_pending : 0;
   const questions = waiting === 0 ? "" : `${waiting} waiting for your answer: bxctl approvals\n`;
-  return lines + problems.join("") + stopped + questions;
+  const cache = answers.loop.ok ? cacheLine(answers.loop.value.body.cache) : "";
+  return lines + problems.join("") + stopped + questions + cache;
 }
 
 export const STATUS: Command = {

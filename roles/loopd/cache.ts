@@ -18,6 +18,25 @@ export interface CacheFacts {
   readonly isFirstSight: boolean;
 }
 
+export type CacheTally = ReturnType<typeof makeCacheTally>;
+
+/** What the owner's status says of the requests since the process began. */
+export function makeCacheTally() {
+  let measured = 0;
+  let losses = 0;
+  let last: Pick<CacheLoss, "time_unix_ms" | "expected" | "reused" | "guess"> | null = null;
+  return {
+    take(loss: CacheLoss | null): void {
+      measured++;
+      if (loss === null) return;
+      const { time_unix_ms, expected, reused, guess } = loss;
+      losses++;
+      last = { time_unix_ms, expected, reused, guess };
+    },
+    report: () => ({ measured, losses, last }),
+  };
+}
+
 /** Whether more was reused than the session had ever sent. */
 export function isForeign(loss: CacheLoss): boolean {
   return loss.reused > loss.expected;

@@ -1,8 +1,10 @@
 // Guards: "talking for weeks costs no unneeded prompt processing". Random histories through a whole
 // loopd: tool calls done, denied, corrected and asked of the owner, grants that change, memory that is
-// written, restarts. Every request extends the one before it, and every reuse is exactly as expected.
+// written, restarts of loopd and of the forwarder, a clock that jumps. Every request extends the one
+// before it, and every reuse is exactly as expected.
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
 import fc from "fast-check";
+import { systemClock } from "../../shared/clock/clock.ts";
 import { seededRandom } from "../../shared/clock/random.ts";
 import { ApprovalId, ulid } from "../../shared/ids/ids.ts";
 import { cacheUses } from "../../shared/session_log/cache_use.ts";
@@ -20,7 +22,10 @@ import { passing, session, viaCall } from "../../tests/doubles/loopd_rig.ts";
 
 type Act =
   | { readonly is: "say"; readonly text: string; readonly kind: number; readonly big: boolean }
-  | { readonly is: "restart" | "memory" | "grants" | "other" };
+  | { readonly is: "jump"; readonly byMs: number }
+  | { readonly is: "restart" | "proxy" | "memory" | "grants" };
+
+const DAY_MS = 86_400_000;
 
 const act: fc.Arbitrary<Act> = fc.oneof(
   {
@@ -32,7 +37,17 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       big: fc.boolean(),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ is: fc.constantFrom("restart", "memory", "grants") }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ is: fc.constantFrom("restart", "proxy", "memory", "grants") }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      is: fc.constant("jump"),
+      byMs: fc.integer({ min: -400 * DAY_MS, max: 400 * DAY_MS }),
+    }),
+  },
 );
 
 /** What the model does with a message, by its first words: `KIND BIG text`. */
@@ -69,9 +84,11 @@ function prepare(house: LoopdHouse, state: { isDenied: boolean; asks: number }):
 }
 
 async function play(acts: readonly Act[]): Promise<{ compared: number; kinds: Set<string> }> {
+  let shiftMs = 0;
   const house = await startLoopdHouse({
     llama: { template: "qwen3.6", keepThinking: "keep", nCtx: 262_144 },
     tools: [toolManifest("do_it")],
+    clock: { ...systemClock, nowUnixMs: () => systemClock.nowUnixMs() + shiftMs },
   });
   const state = { isDenied: false, asks: 0 };
   try {
@@ -80,6 +97,8 @@ async function play(acts: readonly Act[]): Promise<{ compared: number; kinds: Se
     await house.say(session, "good morning");
     for (const one of acts) {
       if (one.is === "restart") await house.restart();
+      else if (one.is === "proxy") await house.restartProxy();
+      else if (one.is === "jump") shiftMs = one.byMs;
       else if (one.is === "memory") house.memory.block(`# memory.md\nTea ${state.asks++}`);
       else if (one.is === "grants") state.isDenied = !state.isDenied;
       else if (one.is === "say") {

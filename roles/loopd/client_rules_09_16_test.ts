@@ -1,7 +1,7 @@
 // The rules of a client of the model server, 9 to 16: calls, ends, failures, the prefix and the cache.
 // One test or more for each, named after it.
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
-import { newSession } from "../../tests/doubles/loopd_house.ts";
+import { newSession, value } from "../../tests/doubles/loopd_house.ts";
 import type { Knobs } from "../../tests/doubles/llama/knobs.ts";
 import {
   call,
@@ -242,6 +242,10 @@ for (const [knobs, guess] of LOST) {
       strictEqual((await house.say(session, "two")).kind, "reply");
       const [loss] = losses(house);
       assert(loss !== undefined && loss.reused < loss.expected && guess.test(loss.guess));
+      const status = value(await house.status()).body;
+      const { kind: _kind, turn: _turn, ...last } = loss;
+      deepStrictEqual(status.cache, { measured: 3, losses: 1, last });
+      deepStrictEqual(status.problems, []);
     },
   );
 }

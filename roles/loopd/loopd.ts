@@ -6,6 +6,7 @@ import { ok, type Result } from "../../shared/results/result.ts";
 import { VERSION } from "../../shared/version/version.ts";
 import type { Route } from "../../shared/wire/listen.ts";
 import { makeBroker } from "./broker.ts";
+import { makeCacheTally } from "./cache.ts";
 import { readExamples } from "./examples.ts";
 import { makeHub } from "./hub.ts";
 import { makeMemory } from "./memory.ts";
@@ -122,6 +123,7 @@ function makeParts(
     outbox,
     ready: selfTest.ready,
     slotUsers: new Map(),
+    cache: makeCacheTally(),
   };
   const quick = makeModel({ ...at, firstByteMs: STATUS_MS, silenceMs: STATUS_MS });
   return { house, memory, selfTest, quick, baseline };
@@ -165,5 +167,6 @@ async function statusOf(
       n_ctx: facts?.nCtx ?? null,
       slots: facts?.slots ?? null,
     },
+    cache: house.cache.report(),
   };
 }

@@ -13,7 +13,7 @@ import { ERRORS } from "../../shared/results/codes.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
 import type { Broker } from "./broker.ts";
-import { cacheLoss, isForeign } from "./cache.ts";
+import { cacheLoss, type CacheTally, isForeign } from "./cache.ts";
 import type { Answer, Piece } from "./completion.ts";
 import type { Hub } from "./hub.ts";
 import type { Model } from "./model.ts";
@@ -39,6 +39,7 @@ export interface House {
   readonly ready: () => Promise<Result<null>>;
   /** The last session that used each slot. */
   readonly slotUsers: Map<number, string>;
+  readonly cache: CacheTally;
 }
 
 /** A session with its files open. */
@@ -120,6 +121,7 @@ async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>>
       hasOtherUser: otherUser !== undefined && otherUser !== file.id,
       isFirstSight: asked.value.isFirstSight,
     });
+    if (asked.value.answer.timings !== null) house.cache.take(loss);
     if (loss !== null && isForeign(loss)) {
       const done = await house.model.erase(slot);
       house.ports.log(`slot ${slot} holds a foreign entry; ${done ? "erased" : "not erasable"}`);

@@ -119,6 +119,17 @@ export const LOOP_STATUS = exchange({
         n_ctx: z.int().min(0).nullable(),
         slots: z.int().min(0).nullable(),
       }),
+      /** Requests since loopd began that came with measurements, and those that reused otherwise. */
+      cache: z.strictObject({
+        measured: z.int().min(0),
+        losses: z.int().min(0),
+        last: z.strictObject({
+          time_unix_ms: UnixMs,
+          expected: z.int().min(0),
+          reused: z.int().min(0),
+          guess: z.string().max(200),
+        }).nullable(),
+      }),
     }),
   )],
 });
