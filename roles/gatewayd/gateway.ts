@@ -186,6 +186,7 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
   await Promise.all([
     turns.follow(),
     everySoOften(),
+    probing(inner),
     keepConnected({
       ...inner,
       open: inner.network.open,
@@ -279,13 +280,27 @@ function heldEvents(inner: Inner, reading: CatchUpOptions) {
   };
 }
 
+/** A token that was refused once may be good again while the connection never broke. */
+async function probing(inner: Inner): Promise<void> {
+  const { clock, timers, signal, health } = inner;
+  while (!signal.aborted) {
+    await clock.sleep(timers.probeMs, signal);
+    if (health.isRefused()) await check(inner);
+  }
+}
+
 /** Whether the bot is still itself; comes back when it is, or when only the server is away. */
 async function check({ rest, health, clock, timers, signal }: Inner): Promise<void> {
+  let isUnfit = false;
   while (!signal.aborted) {
     const me = await whoAmI(rest);
-    if (me.ok) return health.clear("channel-token-refused", "channel-misconfigured");
+    if (me.ok) {
+      if (isUnfit) health.clear("channel-misconfigured");
+      return health.clear("channel-token-refused");
+    }
     health.set(me.code, me.detail);
     if (me.code === "channel-unreachable") return;
+    isUnfit ||= me.code === "channel-misconfigured";
     await clock.sleep(timers.probeMs, signal);
   }
 }

@@ -5,6 +5,8 @@
 //    redirect is not followed.
 // 2. All requests share one bucket, and a server that asks for patience gets it from all of them.
 // 3. A body is read up to a limit, and may be anything.
+// 4. A redirect, and a 404 that is not in the server's own form, is somebody else's answer in the
+//    server's place, as while it restarts behind a proxy: it says nothing about the request.
 import type { z } from "zod";
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
@@ -57,6 +59,7 @@ export type Rest = ReturnType<typeof makeRest>;
 export function makeRest(options: RestOptions) {
   const take = bucket(options);
   let version = "";
+  let isMoved = false;
   const send = async (ask: Ask, maxBytes: number): Promise<Raw | string> => {
     await take.turn();
     const { health, timers } = options;
@@ -82,9 +85,12 @@ export function makeRest(options: RestOptions) {
       if (status === 429) take.pause(patienceMs(headers, timers));
       if (status === 401) {
         health.set("channel-token-refused", "The server does not take the bot's token");
-      } else if (status >= 300 && status < 400) {
-        health.set("channel-misconfigured", `The server answers with a redirect (${status})`);
       }
+      const wasMoved = isMoved;
+      isMoved = status >= 300 && status < 400;
+      if (isMoved) {
+        health.set("channel-misconfigured", `The server answers with a redirect (${status})`);
+      } else if (wasMoved) health.clear("channel-misconfigured");
       return bytes === null ? `an answer of more than ${maxBytes} bytes` : { status, bytes };
     } catch (thrown) {
       return abort.signal.aborted ? "no answer in time" : reasonOf(thrown);
@@ -107,10 +113,10 @@ export function makeRest(options: RestOptions) {
     async file(id: string, maxBytes: number): Promise<Answer<Uint8Array>> {
       const raw = await send({ method: "GET", path: `/files/${id}` }, maxBytes);
       if (typeof raw === "string") return { is: "unknown", detail: raw };
-      return raw.status === 200 ? { is: "ok", value: raw.bytes } : {
-        is: raw.status >= 500 || raw.status === 429 ? "unknown" : "refused",
-        ...refusalOf(raw),
-      };
+      if (raw.status === 200) return { is: "ok", value: raw.bytes };
+      const refusal = refusalOf(raw);
+      const isUnknown = raw.status === 429 || isOpen(raw, refusal.id);
+      return { is: isUnknown ? "unknown" : "refused", ...refusal };
     },
   };
 }
@@ -131,7 +137,7 @@ function headersOf(ask: Ask, token: Secret): Record<string, string> {
 
 function answerOf<S extends z.ZodType>(raw: Raw, schema: S): Answer<z.output<S>> {
   const refusal = refusalOf(raw);
-  if (raw.status >= 500) return { is: "unknown", detail: `${raw.status} ${refusal.id}` };
+  if (isOpen(raw, refusal.id)) return { is: "unknown", detail: refusal.detail };
   if (raw.status >= 300) return { is: "refused", ...refusal };
   const value = valueOf(raw.bytes);
   const parsed = value === undefined ? null : schema.safeParse(value);
@@ -140,6 +146,11 @@ function answerOf<S extends z.ZodType>(raw: Raw, schema: S): Answer<z.output<S>>
     return { is: "unknown", detail: `${raw.status} without the answer that was expected` };
   }
   return { is: "ok", value: parsed.data };
+}
+
+/** Whether an answer leaves open what became of its request. */
+function isOpen({ status }: Raw, id: string): boolean {
+  return status >= 500 || (status >= 300 && status < 400) || (status === 404 && id === "");
 }
 
 function valueOf(bytes: Uint8Array): unknown {

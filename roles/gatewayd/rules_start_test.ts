@@ -85,6 +85,35 @@ Deno.test("rule 3: answers that are no JSON, cut off or of another type are surv
   deepStrictEqual(problems(house).filter((code) => code !== "channel-unreachable"), []);
 });
 
+Deno.test("rule 3: what answers in the server's place loses no answer and no message", async () => {
+  await using house = await gatewayHouse();
+  await house.ready();
+  const { double } = house.rig;
+  const pages = [
+    { kind: "proxy", status: 404, isCommitted: false },
+    { kind: "redirect", location: "https://elsewhere.example/login" },
+    { kind: "proxy", status: 404, isCommitted: true },
+  ] as const;
+  for (const [i, action] of pages.entries()) {
+    double.fault({ path: "^/posts$", times: 2, action });
+    double.fault({ path: "^/channels/.*/posts", times: 2, action });
+    double.fault({ path: "/patch$", times: 2, action });
+    double.drop("rst");
+    await answered(house, `behind page ${i}`);
+  }
+  await house.until("right again", () => problems(house).length === 0);
+  strictEqual(house.answers().length, pages.length);
+});
+
+Deno.test("rule 4: one refusal of the token on a connection that goes on is got over", async () => {
+  await using house = await gatewayHouse();
+  await house.ready();
+  const id = "api.context.session_expired.app_error";
+  house.rig.double.fault({ path: "^/posts$", action: { kind: "refuse", status: 401, id } });
+  await answered(house, "refused once");
+  await house.until("right again", () => problems(house).length === 0);
+});
+
 Deno.test("rule 4: a refused token stops all sending, is told, and is asked for slowly", async () => {
   await using house = await gatewayHouse();
   await house.ready();
