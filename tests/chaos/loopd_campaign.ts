@@ -59,13 +59,16 @@ export async function campaign(kills: number, seed: number): Promise<Finished> {
   const broker = startBrokerDouble(socketPath(home, "loop-broker/broker"), [toolManifest("do_it")]);
   broker.tool("do_it", (args) => ({ output: JSON.stringify(args) }));
   const memory = startMemoryDouble(socketPath(home, "loop-memory/memory"));
-  const killer = startKiller(home, kills, seed);
+  const session = SessionId.parse(`chat-${ulid(1, seededRandom(seed))}`);
+  const killer = startKiller(home, epochFiles(`${home}/sessions/${session}`, 0).log, kills, seed);
   try {
-    const session = SessionId.parse(`chat-${ulid(1, seededRandom(seed))}`);
     const items = await converse(home, session);
     await killer.stop();
     const read = readRecords(denoDisk, epochFiles(`${home}/sessions/${session}`, 0).log);
     if (!read.ok) throw new Error(`${read.code}: ${read.detail}`);
+    checkRequests(
+      llama.record.flatMap((one) => one.bodyText.includes("task0") ? one.bodyText : []),
+    );
     return { log: plain(read.value), runs: runsOf(broker), items, kills: killer.done() };
   } finally {
     await killer.stop();
@@ -78,8 +81,17 @@ function runsOf(broker: BrokerDouble): string[] {
   return broker.runs.map((run) => `${run.tool} ${run.args}`);
 }
 
+/** Throws when a request does not begin with all messages of the one before it, also over kills. */
+function checkRequests(bodies: readonly string[]): void {
+  const head = (text: string) => text.slice(0, text.indexOf('],"tools":'));
+  bodies.forEach((text, i) => {
+    if (head(text).startsWith(head(bodies[i - 1] ?? text))) return;
+    throw new Error(`Request ${i} does not extend the one before it`);
+  });
+}
+
 /** Keeps a loopd running, and kills it `kills` times at random moments. */
-function startKiller(home: string, kills: number, seed: number) {
+function startKiller(home: string, log: string, kills: number, seed: number) {
   const random = seededRandom(seed);
   let done = 0;
   let isStopping = false;
@@ -90,9 +102,12 @@ function startKiller(home: string, kills: number, seed: number) {
       if (done < kills) {
         const [a = 0, b = 0] = random.bytes(2);
         const over = new AbortController();
-        // One in four dies while it starts, the others once they serve.
-        const serves = a % 4 === 0 ? Promise.resolve() : serving(home, over.signal);
-        const moment = serves.then(() => systemClock.sleep(b * 2, over.signal));
+        // One in four dies while it starts, one right after its log grew, the others while they serve.
+        const moment = a % 4 === 0
+          ? systemClock.sleep(b * 2, over.signal)
+          : a % 4 === 1
+          ? grown(log, over.signal).then(() => systemClock.sleep(b / 32, over.signal))
+          : serving(home, over.signal).then(() => systemClock.sleep(b * 2, over.signal));
         await Promise.race([moment, child.status, stopped.promise]);
         over.abort();
         if (isStopping) break;
@@ -126,6 +141,20 @@ function startKiller(home: string, kills: number, seed: number) {
         await running;
       })(),
   };
+}
+
+/** Resolves soon after a file has grown: its writer may not have synced it yet. */
+async function grown(path: string, signal: AbortSignal): Promise<void> {
+  const size = () => {
+    try {
+      return Deno.statSync(path).size;
+    } catch {
+      // Not there yet.
+      return 0;
+    }
+  };
+  const before = size();
+  while (!signal.aborted && size() === before) await systemClock.sleep(1, signal);
 }
 
 /** Resolves when loopd accepts the owner's connections. */
