@@ -48,9 +48,11 @@ export async function firstLook(options: CatchUpOptions): Promise<boolean> {
 }
 
 async function readChannel(options: CatchUpOptions, channel: string): Promise<boolean> {
-  const { store, timers } = options;
+  const { store, timers, health } = options;
   const cursor = store.cursor(channel);
-  const from = cursor === undefined ? Infinity : cursor.at - timers.marginMs;
+  const isAhead = cursor !== undefined && health.isAhead(cursor.at);
+  const at = isAhead ? health.serverUnixMs() : cursor?.at ?? Infinity;
+  const from = at - timers.marginMs;
   const list = await postsFrom(options.rest, channel, from);
   if (list.is !== "ok") return list.is === "refused" && list.status !== 401;
   const { posts, isAll } = list.value;
@@ -62,7 +64,8 @@ async function readChannel(options: CatchUpOptions, channel: string): Promise<bo
         "More was written while I was away than I read back; older messages are not answered.";
       store.put({ key: `m${newest}`, channel, root: "", text });
     }
-    store.setCursor(channel, newest);
+    // Never back to nothing: what lies behind the floor of a clock that was set back would be new.
+    store.setCursor(channel, isAhead ? at : Math.max(newest, cursor?.at ?? 0));
   });
   return true;
 }

@@ -54,6 +54,8 @@ export function makeHealth(clock: Clock, log: Log, pingMs: number) {
     ignore: () => void ignored++,
     ignored: () => ignored,
     serverUnixMs: () => clock.nowUnixMs() + skewMs,
+    /** Whether a time of the server's lies in its own future: it was wrong, or set back since. */
+    isAhead: (at: number) => lastPingMs !== null && at > health.serverUnixMs() + SKEW_MS,
     isRefused: () => problems.has("channel-token-refused"),
     state(): "connecting" | "connected" | "lost" {
       if (lastPingMs === null) return "connecting";

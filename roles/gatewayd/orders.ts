@@ -57,7 +57,9 @@ async function carryOut(options: OrdersOptions, row: Inbound): Promise<string> {
     case "deny":
       return await answer(options, row, command);
     case "cancel":
-      return options.turns.cancel(row.session) ? "" : "Nothing is under way in this thread.";
+      return options.turns.cancel(row.session, row.at)
+        ? ""
+        : "Nothing is under way in this thread.";
     case "stop":
       return await stop(options);
     case "status":

@@ -199,6 +199,24 @@ async function answeredSlowly(house: House, message: string): Promise<void> {
   await house.until("done", () => countOf(house, `done ${message}`) === 1);
 }
 
+Deno.test("rule 18: a cancel that was written while nobody listened ends nothing written after it", async () => {
+  await using house = await slowHouse();
+  await house.ready();
+  const root = house.write("first");
+  await house.until("taken", () => house.loop.taken.length === 1);
+  house.loop.finish(root.id, "done first");
+  await house.until("answered", () => countOf(house, "done first") === 1);
+  await house.stopGateway();
+  house.write("!cancel", root.id);
+  const next = house.write("next", root.id);
+  house.startGateway();
+  await house.until("told", () => countOf(house, /^Nothing is under way/) === 1);
+  await house.until("taken", () => house.loop.taken.length === 2);
+  house.loop.finish(next.id, "done next");
+  await house.until("answered", () => countOf(house, "done next") === 1);
+  deepStrictEqual(house.loop.cancelled, []);
+});
+
 Deno.test("rule 19: only an exact, unedited order of the owner answers a question, in a thread it names", async () => {
   await using house = await slowHouse();
   await house.ready();

@@ -352,6 +352,25 @@ Deno.test("rule 13: the first start answers nothing old, and later ones go on fr
   ]);
 });
 
+Deno.test("rule 13: a server whose clock was far ahead at first is heard when it is right again", async () => {
+  await using house = await gatewayHouse({
+    knobs: { clock: "wall", aheadMs: 3_600_000 },
+    before: ({ double, owner, dm }) =>
+      void double.postAs(owner.id, { channel_id: dm, message: "old" }),
+  });
+  await house.ready();
+  await answered(house, "ahead");
+  house.rig.double.set({ aheadMs: 0 });
+  const isTold = () => problems(house).includes("channel-clock-skew");
+  await house.until("right", () => !isTold());
+  await answered(house, "right again");
+  await house.stopGateway();
+  house.write("while away");
+  house.startGateway();
+  await house.until("caught up", () => countOf(house, "Answer to: while away") === 1);
+  deepStrictEqual(house.loop.taken.map((one) => one.text), ["ahead", "right again", "while away"]);
+});
+
 Deno.test("rule 14: one post is one turn, by whatever way and however often it comes", async () => {
   await using house = await gatewayHouse({ knobs: { eventsTwice: true } });
   await house.ready();

@@ -239,7 +239,7 @@ function placesOf(q: Query) {
     setCursor(channel: string, at: number): void {
       q(
         `INSERT INTO cursors VALUES (?, ?, ?)
-         ON CONFLICT (channel) DO UPDATE SET at = max(at, excluded.at)`,
+         ON CONFLICT (channel) DO UPDATE SET at = excluded.at`,
       ).run(channel, at, at);
     },
     thread: (session: string) =>

@@ -67,10 +67,10 @@ export function makeTurns(options: TurnsOptions) {
   return {
     /** Looks for messages that can go to loopd now. */
     pump,
-    /** Ends what a thread is doing; false when it does nothing. */
-    cancel(session: string): boolean {
+    /** Ends what a thread does since before `at`, the server's time; false when it does nothing. */
+    cancel(session: string, at: number): boolean {
       const [row] = store.turns(session);
-      if (row === undefined) return false;
+      if (row === undefined || row.at > at) return false;
       store.wishCancel(row.post);
       if (row.state === "sent") cancelling(desk, row);
       return true;

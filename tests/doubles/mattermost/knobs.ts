@@ -52,8 +52,11 @@ export interface Knobs {
   readonly sinceEmpty: boolean;
   /** A new post of the owner's arrives between two pages of a listing. */
   readonly pagesDrift: boolean;
-  /** strict: each post has a later millisecond; same: all share one; backwards: each is earlier. */
-  readonly clock: "strict" | "same" | "backwards";
+  /**
+   * strict: each post has a later millisecond; same: all share one; backwards: each is earlier; wall:
+   * each has the present time, also when that was set back.
+   */
+  readonly clock: "strict" | "same" | "backwards" | "wall";
   /** Milliseconds by which the server's clock is ahead of this machine's. */
   readonly aheadMs: number;
 }

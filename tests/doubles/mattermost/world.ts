@@ -34,6 +34,8 @@ export function createClock(store: Store, knobs: () => Knobs): Pick<World, "tick
       const mode = knobs().clock;
       const next = mode === "strict"
         ? Math.max(last + 1, now())
+        : mode === "wall"
+        ? now()
         : mode === "same"
         ? (last === 0 ? now() : last)
         : (last === 0 ? now() : last - 1);
