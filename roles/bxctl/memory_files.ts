@@ -157,6 +157,7 @@ function printFields(context: Context, text: string): number {
   const value = parsed.ok ? parsed.value : null;
   if (typeof value !== "object" || value === null) return fail(context, err("not-json", text));
   const lines = Object.entries(value).filter(([, field]) => field !== null).map(([key, field]) => {
+    if (key === "time_unix_ms") return `time:\n  ${isoTime(Number(field))}\n`;
     const said = typeof field === "string" ? field : JSON.stringify(field, null, 2);
     return `${key}:\n  ${shownLines(said).replaceAll("\n", "\n  ")}\n`;
   });

@@ -13,7 +13,7 @@ import { z } from "zod";
 import { DataClass, equalLabel, join } from "../../shared/labels/label.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import { kindsOf } from "./kinds.ts";
-import { ranker } from "./ranking.ts";
+import { originalsFirst, ranker } from "./ranking.ts";
 import { dayWords, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
@@ -256,7 +256,8 @@ function indexDb(db: DatabaseSync): IndexDb {
     },
     logs: () => q.logs.all().map((row) => String(row.log)),
     skipped: () => q.skipped.all().map((row) => `${row.log}: ${row.problem}`),
-    search: (terms, k) => rank(terms, k).map((id) => Row.parse(checked(q.row.get(id)))),
+    search: (terms, k) =>
+      originalsFirst(rank(terms, k).map((id) => Row.parse(checked(q.row.get(id))))),
     size: () => Size.parse(q.size.get()),
     *check() {
       if (!isWhole(db)) throw new Error("SQLite finds it damaged");

@@ -19,6 +19,9 @@ const MAX_SCENES = 1_000;
 /** Rows that are looked at beside their scenes. */
 const CANDIDATES = 60;
 
+/** Characters from which on a text is told from a chance. */
+const LEAST_QUOTED = 16;
+
 /** The ids of the best `k` rows. */
 export type Ranker = (terms: Terms, k: number) => number[];
 
@@ -48,6 +51,30 @@ export function ranker(db: DatabaseSync): Ranker {
     const around = matchQuery(telling(sceneSpread, terms, MAX_SCENES)) ?? query;
     return best.all(query, around, k).map((row) => Number(row.id));
   };
+}
+
+/** Quoted text is the same text. */
+const unquoted = (text: string) => text.replace(/[>\s]+/g, " ").trim();
+
+/**
+ * The same texts, but none before an older one that it quotes whole: an answer that repeats what a
+ * recall found has all its words, and would else stand before it ever after.
+ */
+export function originalsFirst<T extends { readonly text: string; readonly time_unix_ms: number }>(
+  found: readonly T[],
+): T[] {
+  const order: { one: T; plain: string }[] = [];
+  for (const one of found) {
+    const plain = unquoted(one.text);
+    const echo = plain.length < LEAST_QUOTED
+      ? -1
+      : order.findIndex((before) =>
+        before.one.time_unix_ms > one.time_unix_ms && before.plain !== plain &&
+        before.plain.includes(plain)
+      );
+    order.splice(echo < 0 ? order.length : echo, 0, { one, plain });
+  }
+  return order.map(({ one }) => one);
 }
 
 /** The rarest terms, as many as one search may look through; the rarest of all in any case. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createIndexDb } from "./index_db.ts";
 import { kindsOf } from "./kinds.ts";
+import { originalsFirst } from "./ranking.ts";
 import { termsOf, tokens } from "./words.ts";
 
 function found(texts: readonly string[], question: string): string[] {
@@ -39,4 +40,20 @@ Deno.test("kindsOf() gives each kind once, and none for words it does not know o
   const kinds = kindsOf(tokens("tennis Tennis golf constructor __proto__ 47 東京"));
   assert.equal(kinds.filter((kind) => kind === "sport").length, 1);
   assert.deepEqual(kindsOf(tokens("constructor __proto__ ing s es 47 東京")), []);
+});
+
+Deno.test("search() shows a text before a later one that quotes it, not before one that it quotes", () => {
+  const texts = [
+    "Note that the spare key hangs behind the barometer.",
+    "the spare key hangs behind the barometer",
+    "About the spare key, spare key:\n> > the spare key hangs\n> > behind the barometer",
+  ];
+  const hits = found(texts, "spare key");
+  assert.ok(hits.indexOf(texts[1] ?? "") < hits.indexOf(texts[2] ?? ""), JSON.stringify(hits));
+  assert.equal(hits.length, 3);
+  const early = { text: "x of the same words", time_unix_ms: 1 };
+  const late = { text: "> x of the same\n> words, as said", time_unix_ms: 2 };
+  assert.deepEqual(originalsFirst([late, early]), [early, late]);
+  assert.deepEqual(originalsFirst([early, late]), [early, late]);
+  assert.deepEqual(originalsFirst([{ ...late, time_unix_ms: 0 }, early])[1], early);
 });
