@@ -35,8 +35,51 @@ export async function startRealLlama(
   options: { readonly port?: number } = {},
 ): Promise<RealLlama | null> {
   if (!hasRealLlama()) return null;
-  const child = new Deno.Command("sh", {
-    args: [`${DEPLOY}llama_server.sh`, "--port", String(options.port ?? 0)],
+  return await served("sh", [
+    `${DEPLOY}llama_server.sh`,
+    "--port",
+    String(options.port ?? 0),
+  ]);
+}
+
+/**
+ * Starts the same server as a router over the small model, which is not loaded yet and sleeps after
+ * `sleepS` idle seconds; null when `model` has not been run here.
+ */
+export async function startRealRouter(
+  options: { readonly model: string; readonly sleepS: number },
+): Promise<RealLlama | null> {
+  const found = new Deno.Command("sh", {
+    args: [`${DEPLOY}model.sh`, "--where"],
+    stderr: "null",
+  }).outputSync();
+  const where = new TextDecoder().decode(found.stdout);
+  const [server, model, template] = ["server", "model", "template"].map((name) =>
+    new RegExp(`^${name}=(.+)$`, "m").exec(where)?.[1]
+  );
+  if (!found.success || server === undefined) return null;
+  const preset = await Deno.makeTempFile({ suffix: ".ini" });
+  await Deno.writeTextFile(
+    preset,
+    `version = 1\n[${options.model}]\nmodel = ${model}\njinja = true\n` +
+      `chat-template-file = ${template}\nctx-size = 16384\nparallel = 2\nthreads = 1\n` +
+      `batch-size = 512\nsleep-idle-seconds = ${options.sleepS}\n`,
+  );
+  const words = `--models-preset ${preset} --models-max 1 --host 127.0.0.1 --port 0 --offline`;
+  const args = ["--pdeathsig", "TERM", server, ...words.split(" "), "--no-ui"];
+  const router = await served("setpriv", args);
+  return {
+    ...router,
+    stop: async () => {
+      await router.stop();
+      await Deno.remove(preset);
+    },
+  };
+}
+
+async function served(program: string, args: readonly string[]): Promise<RealLlama> {
+  const child = new Deno.Command(program, {
+    args: [...args],
     stdin: "null",
     stdout: "null",
     stderr: "piped",

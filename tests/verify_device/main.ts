@@ -1,4 +1,4 @@
-// `deno task verify-device [--only inference|channel] [--json] [--url http://host:port] [--turns N]
+// `deno task verify-device [--only inference|router|channel] [--json] [--url http://host:port] [--turns N]
 // [--post]`: the checks that need real parts, against what is configured; a part that is not there is
 // skipped by name. With --post the bot makes one post in the owner's direct channel and deletes it.
 //
@@ -15,8 +15,9 @@ import { type Channel, channelChecks } from "./channel.ts";
 import { CHANNEL_MISSING, findChannel } from "./find_channel.ts";
 import { checkTable, type DeviceCheck } from "./checks.ts";
 import { type Device, inferenceChecks, SMALL_MODEL } from "./inference.ts";
+import { routerChecks } from "./router.ts";
 
-const PARTS = ["inference", "channel"];
+const PARTS = ["inference", "router", "channel"];
 
 type Found = Pick<Device, "host" | "port" | "config"> & { readonly stop: () => Promise<void> };
 
@@ -57,6 +58,12 @@ async function inference(url: string | undefined, turns: number): Promise<Device
   }
 }
 
+/** The small real model alone: another router's models are their owner's to unload. */
+async function router(): Promise<DeviceCheck[]> {
+  const missing = { figure: REAL_LLAMA_MISSING, limit: "", verdict: "skip" } as const;
+  return await routerChecks() ?? [{ check: "router", ...missing }];
+}
+
 async function channel(post: Channel["post"]): Promise<DeviceCheck[]> {
   const found = findChannel((name) => Deno.env.get(name));
   const whole = { check: "channel", limit: "" };
@@ -87,6 +94,7 @@ if ((values.only !== undefined && !PARTS.includes(values.only)) || !(turns >= 2 
 const isWanted = (part: string) => values.only === undefined || values.only === part;
 const checks = [
   ...(isWanted("inference") ? await inference(values.url, turns) : []),
+  ...(isWanted("router") ? await router() : []),
   ...(isWanted("channel") ? await channel(values.post ? "make" : "leave") : []),
 ];
 console.log(values.json === true ? JSON.stringify({ checks }) : checkTable(checks));
