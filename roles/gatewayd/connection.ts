@@ -1,10 +1,9 @@
 // The one connection that events come by, supervised: it is asked every half minute whether it still
 // listens, and whatever ends it, it is opened again for ever, ever more slowly, never twice at once.
 //
-// 1. The token goes into the header of the upgrade; only so can a connection be resumed.
-// 2. A connection counts when it said hello, or answered the first ping without one: then it is the
-//    old one, and what the server had kept has been replayed. What a deaf server never kept is not
-//    among that, so whoever listens reads back after every opening.
+// 1. The token goes into the header of the upgrade and nowhere else.
+// 2. A connection counts when it said hello. None is ever resumed: what a deaf server never kept, a
+//    resumed one would not bring, and no number would tell.
 // 3. A reply that is not OK is a deaf server. How a connection ended means nothing.
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
@@ -35,10 +34,8 @@ export interface ConnectionOptions {
   readonly health: Health;
   readonly signal: AbortSignal;
   readonly open: OpenWire;
-  /** A connection is open; what it brings before `onUp` may come after something that is missing. */
-  readonly onOpen: () => void;
-  /** Events carry on from where they ended (`resumed`), or some may be missing (`new`, `gap`). */
-  readonly onUp: (how: "resumed" | "new" | "gap") => void;
+  /** Some events may be missing before those that follow. */
+  readonly onUp: (how: "new" | "gap") => void;
   readonly onEvent: (event: string, data: Readonly<Record<string, unknown>>) => void;
   /** The server's version as hello tells it. */
   readonly onVersion: (version: string) => void;
@@ -46,17 +43,17 @@ export interface ConnectionOptions {
   readonly check: () => Promise<void>;
 }
 
-type State = { id: string; seq: number; action: number };
 type Message = ReturnType<typeof readMessage>;
 
 /** Keeps the connection until the signal aborts. */
 export async function keepConnected(options: ConnectionOptions): Promise<void> {
   const { clock, timers, health, signal, random } = options;
-  const state: State = { id: "", seq: 0, action: 1 };
+  // Numbers of actions never come twice.
+  const actions = { next: 1 };
   let failures = 0;
   while (!signal.aborted) {
     const began = clock.monotonicMs();
-    const wasUp = await oneConnection(options, state);
+    const wasUp = await oneConnection(options, actions);
     health.down();
     if (signal.aborted) return;
     const lastedMs = clock.monotonicMs() - began;
@@ -68,19 +65,19 @@ export async function keepConnected(options: ConnectionOptions): Promise<void> {
 }
 
 /** One connection from its opening to its end; whether it ever carried events. */
-async function oneConnection(options: ConnectionOptions, state: State): Promise<boolean> {
+async function oneConnection(
+  options: ConnectionOptions,
+  actions: { next: number },
+): Promise<boolean> {
   const { clock, timers, health, signal } = options;
   const ended = new AbortController();
   let isUp = false;
+  let seq = 0;
   let waitsFor: number | null = null;
   const end = () => ended.abort();
   const ping = () => {
-    waitsFor = state.action++;
+    waitsFor = actions.next++;
     wire.send(canonicalText({ seq: waitsFor, action: "ping" }));
-  };
-  const up = (how: "resumed" | "new") => {
-    isUp = true;
-    options.onUp(how);
   };
   const onMessage = (message: Message): void => {
     if (message === null) return end();
@@ -93,28 +90,25 @@ async function oneConnection(options: ConnectionOptions, state: State): Promise<
       waitsFor = null;
       const time = message.data?.server_time;
       health.pinged(typeof time === "number" ? time : null);
-      // An answer before any hello: the connection that was there before goes on.
-      if (!isUp && state.id !== "") up("resumed");
       return;
     }
+    const number = message.seq ?? seq;
+    const isGap = number !== seq;
+    seq = number + 1;
     if (message.event === "hello") {
-      const { connection_id: id, server_version: version } = message.data ?? {};
-      const isOld = typeof id === "string" && id !== "" && id === state.id;
-      state.id = typeof id === "string" ? id : "";
-      if (!isOld) state.seq = 0;
+      const version = message.data?.server_version;
       if (typeof version === "string") options.onVersion(version);
-      return up(isOld ? "resumed" : "new");
+      isUp = true;
+      return options.onUp("new");
     }
-    if (message.event === undefined) return;
-    // Events of a resumed connection are replayed before the ping's answer tells that it is resumed.
-    if (!takeSeq(state, message.seq)) options.onUp("gap");
+    // Before hello nothing counts: what comes is read back after it.
+    if (message.event === undefined || !isUp) return;
+    if (isGap) options.onUp("gap");
     options.onEvent(message.event, message.data ?? {});
   };
-  const wire = options.open(addressOf(options.base, state), authorization(options.token), {
-    open: () => {
-      options.onOpen();
-      ping();
-    },
+  const address = `${options.base.replace(/^http/, "ws")}/api/v4/websocket`;
+  const wire = options.open(address, { Authorization: `Bearer ${options.token.reveal()}` }, {
+    open: ping,
     message: (text) => {
       if (!ended.signal.aborted) onMessage(readMessage(text));
     },
@@ -122,10 +116,7 @@ async function oneConnection(options: ConnectionOptions, state: State): Promise<
   });
   signal.addEventListener("abort", end);
   clock.sleep(timers.helloMs, ended.signal).then(() => {
-    if (isUp || ended.signal.aborted) return;
-    // Perhaps the id is one that the server answers with silence.
-    state.id = "";
-    end();
+    if (!isUp) end();
   });
   while (!ended.signal.aborted) {
     await clock.sleep(timers.pingMs, ended.signal);
@@ -137,26 +128,6 @@ async function oneConnection(options: ConnectionOptions, state: State): Promise<
   signal.removeEventListener("abort", end);
   wire.close();
   return isUp;
-}
-
-/** Notes an event's number; false when it is not the next, as then some may be missing. */
-function takeSeq(state: State, seq: number | undefined): boolean {
-  if (seq === undefined) return true;
-  const isNext = seq === state.seq + 1;
-  state.seq = seq;
-  return isNext;
-}
-
-function addressOf(base: string, state: State): string {
-  const address = `${base.replace(/^http/, "ws")}/api/v4/websocket`;
-  const { id, seq } = state;
-  return id === ""
-    ? address
-    : `${address}?connection_id=${encodeURIComponent(id)}&sequence_number=${seq + 1}`;
-}
-
-function authorization(token: Secret): Record<string, string> {
-  return { Authorization: `Bearer ${token.reveal()}` };
 }
 
 /** A message of the server, or null for something that is none. */

@@ -190,12 +190,8 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
     keepConnected({
       ...inner,
       open: inner.network.open,
-      onOpen: events.hold,
       onUp: (how) => {
-        if (how !== "gap") {
-          tellOutage(inner, sender, direct);
-          events.flow();
-        }
+        if (how === "new") tellOutage(inner, sender, direct);
         events.missed();
       },
       onEvent: (event, data) => {
@@ -231,8 +227,6 @@ function heldEvents(inner: Inner, reading: CatchUpOptions) {
   const { clock, timers, signal, met, rest, log, health } = inner;
   let held: (readonly [string, Readonly<Record<string, unknown>>])[] | null = null;
   let isMissing = false;
-  let isReading = false;
-  let isOpening = false;
   let round: Promise<void> = Promise.resolve();
   const read = async () => {
     for (let n = 0; isMissing && !signal.aborted; n++) {
@@ -249,24 +243,16 @@ function heldEvents(inner: Inner, reading: CatchUpOptions) {
       isMissing = true;
       await clock.sleep(pauseMs(timers, n, 1), signal);
     }
-    isReading = false;
-    if (isOpening || signal.aborted) return;
     const waiting = held ?? [];
     held = null;
+    if (signal.aborted) return;
     for (const [event, data] of waiting) reading.intake.event(event, data);
   };
   return {
-    /** What comes waits until `flow`, and then for the reading that follows. */
-    hold(): void {
-      isOpening = true;
-      held ??= [];
-    },
-    flow: () => void (isOpening = false),
     missed(): void {
       isMissing = true;
-      held ??= [];
-      if (isReading) return;
-      isReading = true;
+      if (held !== null) return;
+      held = [];
       round = read();
     },
     take(event: string, data: Readonly<Record<string, unknown>>): void {

@@ -10,14 +10,12 @@ export const FileInfo = z.object({
   id,
   name: text.catch("file"),
   size: time.catch(0),
-  mime_type: text.catch(""),
 });
 export type FileInfo = z.output<typeof FileInfo>;
 
 export const Post = z.object({
   id,
   create_at: time,
-  update_at: time.catch(0),
   edit_at: time.catch(0),
   delete_at: time.catch(0),
   user_id: text,
@@ -51,12 +49,7 @@ export const User = z.object({
 export const Channel = z.object({ id, type: text, name: text, delete_at: time.catch(0) });
 
 /** Every value of the server's configuration is a string. */
-export const ServerConfig = z.object({
-  MaxPostSize: text.catch(""),
-  PostEditTimeLimit: text.catch(""),
-  EnableLinkPreviews: text.catch(""),
-  TimeBetweenUserTypingUpdatesMilliseconds: text.catch(""),
-});
+export const ServerConfig = z.object({ MaxPostSize: text.catch("") });
 
 export const AppError = z.object({ id: text.catch(""), message: text.catch("") });
 export const Uploaded = z.object({ file_infos: z.array(z.object({ id })) });

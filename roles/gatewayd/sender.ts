@@ -54,7 +54,7 @@ interface Worker {
 export type Sender = ReturnType<typeof makeSender>;
 
 export function makeSender(options: SenderOptions) {
-  const { store, clock, timers, signal } = options;
+  const { store, clock, signal } = options;
   const live = new Map<string, Live>();
   const workers = new Map<string, Worker>();
   const running = new Set<Promise<void>>();
@@ -92,7 +92,6 @@ export function makeSender(options: SenderOptions) {
       for (const worker of workers.values()) worker.wake();
       await Promise.all(running);
     },
-    timers,
   };
 }
 

@@ -223,7 +223,6 @@ function outboxOf(q: Query, rows: Select<Outbound>, count: Counting, nowUnixMs: 
       z.array(z.object({ channel: z.string() })).parse(
         q("SELECT DISTINCT channel FROM outbox WHERE state IN ('new', 'tried')").all(),
       ).map((row) => row.channel),
-    hasItem: (item: number) => count("outbox WHERE item = ?", item) > 0,
     isItemOpen: (item: number) =>
       count("outbox WHERE item = ? AND state IN ('new', 'tried')", item) > 0,
     unsent: () => count("outbox WHERE state IN ('new', 'tried')"),
