@@ -171,6 +171,16 @@ Deno.test("openSession() and listSessions() read the same of a session with a pa
   deepStrictEqual(cost(100_000), cost(1));
 });
 
+Deno.test("openSession() reads the epoch that it opens once", () => {
+  const { disk, bytes } = written(Array.from({ length: 300 }, (_, i) => userRecord(i)));
+  const counted = counting(disk);
+  const opened = openSession(portsOf(counted.disk), folder);
+  assert(opened.ok && opened.value.records.length === 301);
+  opened.value.close();
+  // Beside the log: the baseline, the head, and the head's own record once more.
+  assert(counted.bytes() < bytes.length + 3_000, `${counted.bytes()} of ${bytes.length} bytes`);
+});
+
 Deno.test("listSessions() reads of an idle session its last record alone, and knows it all", () => {
   const cost = (turns: number) => {
     const many = Array.from({ length: turns }, (_, i) => userRecord(i));

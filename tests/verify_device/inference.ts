@@ -54,6 +54,8 @@ export async function inferenceChecks(device: Device): Promise<DeviceCheck[]> {
   try {
     house.memory.block(await Deno.readTextFile(`${SOURCE}memory/soul.md`));
     const bill = value(await call(`${house.home}/run/owner.sock`, PROMPT_BILL, {})).body;
+    const examples = bill.lines.find((line) => line.part === "example exchanges")?.tokens ?? 0;
+    const plain = bill.total - examples;
     const greeted = await house.say(newSession(3), "Hello.");
     const tested = value(await house.status()).body.self_test;
     const checks = [
@@ -61,6 +63,9 @@ export async function inferenceChecks(device: Device): Promise<DeviceCheck[]> {
       ...tested.map((one) => check(one.check, one.state, "ok", stateOf(one.state))),
       check("tokens of the baseline", `${bill.total} by ${bill.counted_by}`, "at most 3000", {
         pass: bill.total <= 3_000 && bill.counted_by === "server",
+      }),
+      check("of these, without example exchanges", `${plain}`, "at most 1500", {
+        pass: plain <= 1_500,
       }),
     ];
     if (greeted.kind !== "reply") return checks;
