@@ -246,7 +246,9 @@ become_user() {
   set -- "HOME=$user_home" "USER=$USER_NAME" "LOGNAME=$USER_NAME" LANG=C.UTF-8 \
     DENO_NO_UPDATE_CHECK=1 \
     "PATH=$(dirname "$deno"):/usr/local/bin:/usr/bin:/bin" "$@"
-  for name in TERM CI NO_COLOR BOXMAKER_HOME BOXMAKER_LLAMA_URL BOXMAKER_MATTERMOST_URL BOXMAKER_CACHE; do
+  for name in TERM CI NO_COLOR BOXMAKER_HOME BOXMAKER_LLAMA_URL BOXMAKER_MATTERMOST_URL \
+    BOXMAKER_MATTERMOST_OWNER_ID BOXMAKER_MATTERMOST_TOKEN_FILE BOXMAKER_MATTERMOST_CA_FILE \
+    BOXMAKER_CACHE; do
     eval "value=\${$name-}"
     [ -z "$value" ] || set -- "$name=$value" "$@"
   done

@@ -14,14 +14,23 @@ const configOf = (url: string, owner: string, token: string) =>
   `[mattermost]\nurl = "${url}"\nowner_id = "${owner}"\ntoken = ${token}\n`;
 
 /** The server named by BOXMAKER_MATTERMOST_URL; throws when its owner or token is not named. */
-export function givenMattermost(url: string): ServedMattermost {
-  const owner = Deno.env.get("BOXMAKER_MATTERMOST_OWNER_ID") ?? "";
-  if (owner === "" || (Deno.env.get("BOXMAKER_SECRET_MATTERMOST") ?? "") === "") {
+export function givenMattermost(
+  url: string,
+  env: (name: string) => string | undefined,
+): ServedMattermost {
+  const owner = env("BOXMAKER_MATTERMOST_OWNER_ID") ?? "";
+  const file = env("BOXMAKER_MATTERMOST_TOKEN_FILE");
+  if (owner === "" || (file === undefined && env("BOXMAKER_SECRET_MATTERMOST") === undefined)) {
     throw new TypeError(
-      "A Mattermost server needs BOXMAKER_MATTERMOST_OWNER_ID and BOXMAKER_SECRET_MATTERMOST",
+      "A Mattermost server needs BOXMAKER_MATTERMOST_OWNER_ID, and BOXMAKER_MATTERMOST_TOKEN_FILE " +
+        "or BOXMAKER_SECRET_MATTERMOST",
     );
   }
-  const config = configOf(url, owner, '{ env = "BOXMAKER_SECRET_MATTERMOST" }');
+  const token = file === undefined
+    ? '{ env = "BOXMAKER_SECRET_MATTERMOST" }'
+    : `{ file = "${file}" }`;
+  const ca = env("BOXMAKER_MATTERMOST_CA_FILE");
+  const config = configOf(url, owner, token) + (ca === undefined ? "" : `ca_file = "${ca}"\n`);
   return { name: url, config, phone: null, stop: () => Promise.resolve() };
 }
 

@@ -38,7 +38,9 @@ async function chooseModel(wantsSmall: boolean): Promise<ServedModel> {
 function chooseMattermost(isWanted: boolean, base: string): Promise<ServedMattermost> | null {
   if (!isWanted) return null;
   const given = Deno.env.get("BOXMAKER_MATTERMOST_URL") ?? "";
-  return given === "" ? rehearsalMattermost(SOURCE, base) : Promise.resolve(givenMattermost(given));
+  return given === ""
+    ? rehearsalMattermost(SOURCE, base)
+    : Promise.resolve(givenMattermost(given, (name) => Deno.env.get(name)));
 }
 
 /** A text as TOML writes it. */

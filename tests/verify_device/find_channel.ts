@@ -12,8 +12,8 @@ import { readSecret } from "../../shared/secrets/secret_store.ts";
 import type { Channel } from "./channel.ts";
 
 export const CHANNEL_MISSING =
-  "no server: set BOXMAKER_MATTERMOST_URL, BOXMAKER_MATTERMOST_OWNER_ID and " +
-  "BOXMAKER_SECRET_MATTERMOST, or BOXMAKER_HOME with a gatewayd.toml";
+  "no server: set BOXMAKER_MATTERMOST_URL, _OWNER_ID and _TOKEN_FILE, " +
+  "or BOXMAKER_HOME with a gatewayd.toml";
 
 type Named = Omit<Channel, "post">;
 type Mattermost = GatewaydConfig["mattermost"];
@@ -22,10 +22,11 @@ type Mattermost = GatewaydConfig["mattermost"];
 export function findChannel(env: (name: string) => string | undefined): Result<Named> | null {
   const url = env("BOXMAKER_MATTERMOST_URL") ?? "";
   if (url !== "") {
+    const file = env("BOXMAKER_MATTERMOST_TOKEN_FILE");
     const mattermost = {
       url,
       owner_id: env("BOXMAKER_MATTERMOST_OWNER_ID") ?? "",
-      token: { env: "BOXMAKER_SECRET_MATTERMOST" },
+      token: file === undefined ? { env: "BOXMAKER_SECRET_MATTERMOST" } : { file },
       ca_file: env("BOXMAKER_MATTERMOST_CA_FILE"),
     };
     const config = GatewaydConfig.safeParse({ mattermost });
