@@ -229,22 +229,29 @@ Deno.test("shownResult() calls a result exact only when its bytes can be read of
   strictEqual(exact(bytesOf("x".repeat(65))), false);
 });
 
-Deno.test("shownPage() pages through every byte once and says where to go on", () => {
-  const text = "häßlich 🎉 ".repeat(30);
-  const bytes = bytesOf(text);
-  let offset = 0;
-  let read = "";
-  for (let pages = 0; pages < 100; pages++) {
-    const label = { class: "public", untrusted: true } as const;
-    const page = shownPage({ tool: "t", label, bytes, offset, limit: 50 });
-    const [head = "", body = ""] = [
-      page.slice(0, page.indexOf("\n")),
-      page.slice(page.indexOf("\n") + 1),
-    ];
-    read += body;
-    const more = /more from offset (\d+)/.exec(head)?.[1];
-    if (more === undefined) break;
-    offset = Number(more);
+Deno.test("shownPage() goes on over any bytes, and over every byte once, whatever the limit", () => {
+  const label = { class: "public", untrusted: true } as const;
+  const odd = [
+    bytesOf("häßlich 🎉 ".repeat(20)),
+    new Uint8Array(200).fill(0x80),
+    Uint8Array.from({ length: 400 }, (_, i) => (i * 97) & 255),
+    Uint8Array.of(0xf0, 0x9f, 0x8e, 0x41, 0xe2, 0x82),
+  ];
+  for (const bytes of odd) {
+    for (const limit of [1, 2, 3, 5, 50]) {
+      let [offset, read, pages] = [0, "", 0];
+      for (let more: string | undefined = "0"; more !== undefined; pages++) {
+        const page = shownPage({ tool: "t", label, bytes, offset: Number(more), limit });
+        const head = page.slice(0, page.indexOf("\n"));
+        read += page.slice(page.indexOf("\n") + 1);
+        const [, from, to] = /^Bytes (\d+) to (\d+) of/.exec(head) ?? [];
+        strictEqual(Number(from), offset, `limit ${limit}, page ${pages}`);
+        assert(Number(to) > offset, `limit ${limit}, page ${pages} shows nothing`);
+        offset = Number(to);
+        more = /more from offset (\d+)/.exec(head)?.[1];
+      }
+      strictEqual(offset, bytes.length);
+      if (bytes === odd[0]) strictEqual(read, new TextDecoder().decode(bytes));
+    }
   }
-  strictEqual(read, text);
 });

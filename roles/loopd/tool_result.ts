@@ -32,10 +32,15 @@ export function labelText(label: Label): string {
   return label.untrusted ? `${label.class}, untrusted` : label.class;
 }
 
-/** The largest place at or below `at` where no character is cut in two. */
+/** The largest place at or below `at` where no character is cut in two; bytes that are none may be. */
 function boundary(bytes: Uint8Array, at: number): number {
-  let place = Math.min(at, bytes.length);
-  for (let i = 0; i < 3 && place > 0 && ((bytes[place] ?? 0) & 0xc0) === 0x80; i++) place--;
+  const place = Math.min(at, bytes.length);
+  for (let back = 0; back <= Math.min(3, place); back++) {
+    const lead = bytes[place - back] ?? 0;
+    if ((lead & 0xc0) === 0x80) continue;
+    const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    return back < length ? place - back : place;
+  }
   return place;
 }
 
@@ -106,7 +111,9 @@ export function shownPage(page: {
   readonly limit: number;
 }): string {
   const from = boundary(page.bytes, page.offset);
-  const to = boundary(page.bytes, Math.min(page.bytes.length, from + page.limit));
+  // A page holds one whole character at least, or the next would begin where it did.
+  const end = boundary(page.bytes, from + page.limit);
+  const to = end > from ? end : boundary(page.bytes, from + 4);
   const more = to < page.bytes.length ? `; more from offset ${to}` : "; this is the end";
   const head = `Bytes ${from} to ${to} of ${page.bytes.length} of the result of ${page.tool} ` +
     `(${labelText(page.label)})${more}:`;
