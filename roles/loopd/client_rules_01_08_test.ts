@@ -166,6 +166,21 @@ for (const [name, knobs] of BROKEN) {
 }
 
 houseTest(
+  "rule 7: an overflow that ends every stream of the server costs one more try",
+  {},
+  async (house) => {
+    let tries = 0;
+    await warm(house, () => {
+      if (tries++ > 0) return speak(say("Whole."));
+      setTimeout(() => house.llama.exceedContext(), 100);
+      return withKnobs(speak(say("half ".repeat(200))), { tokenMs: 10 });
+    });
+    strictEqual((await house.say(session, "go")).text, "Whole.");
+    strictEqual(tries, 2);
+  },
+);
+
+houseTest(
   "rule 7: what came before a failure is kept, and the same request is sent once more",
   {},
   async (house) => {

@@ -310,16 +310,9 @@ houseTest(
 
 Deno.test("rules: each of the 28 has a test named after it, and every fault knob has a test", () => {
   const folder = decodeURIComponent(new URL("../../", import.meta.url).pathname);
-  const tests: string[] = [];
-  const gather = (path: string) => {
-    for (const entry of Deno.readDirSync(`${folder}${path}`)) {
-      const inner = `${path}/${entry.name}`;
-      if (entry.isDirectory) gather(inner);
-      else if (inner.endsWith("_test.ts")) tests.push(Deno.readTextFileSync(`${folder}${inner}`));
-    }
-  };
-  for (const room of ["roles", "tests"]) gather(room);
-  const all = tests.join("\n");
+  const names = [...Deno.readDirSync(`${folder}roles/loopd`)].map((entry) => entry.name);
+  const all = names.filter((name) => name.endsWith("_test.ts"))
+    .map((name) => Deno.readTextFileSync(`${folder}roles/loopd/${name}`)).join("\n");
   for (let rule = 1; rule <= 28; rule++) {
     assert(new RegExp(`["\`]rule ${rule}: `).test(all), `no test is named after rule ${rule}`);
   }
@@ -330,6 +323,10 @@ Deno.test("rules: each of the 28 has a test named after it, and every fault knob
   );
   assert(knobs.length > 35, knobs.join());
   for (const knob of knobs) {
-    assert(new RegExp(`\\b${knob}\\b:?`).test(all), `no test turns the knob ${knob}`);
+    const turned = new RegExp(`\\b${knob}: |\\(\\{ ?${knob}\\b|[{,] ${knob} \\}`);
+    assert(turned.test(all), `no test of the client turns the knob ${knob}`);
+  }
+  for (const act of ["exceedContext", "sleep", "crash", "takeSlot", "freeSlots"]) {
+    assert(all.includes(`llama.${act}(`), `no test of the client has the server ${act}`);
   }
 });

@@ -212,6 +212,22 @@ for (
   });
 }
 
+houseTest(
+  "rule 24: a model that finds no room when it is woken is told of, and asked again later",
+  {
+    llama: ONE_MODEL,
+    clock: hurried,
+  },
+  async (house) => {
+    strictEqual((await house.say(session, "hi")).text, "Hello.");
+    house.llama.sleep("default");
+    house.llama.set({ loadFails: true });
+    strictEqual((await house.say(session, "are you there")).code, "model-not-loaded");
+    house.llama.calm();
+    strictEqual((await house.say(session, "again")).text, "Hello.");
+  },
+);
+
 houseTest("rule 24: a model that is evicted in mid-stream, or loads slowly, is waited for", {
   llama: { ...ONE_MODEL, knobs: { loadMs: 300 } },
 }, async (house) => {
