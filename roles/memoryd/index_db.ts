@@ -14,10 +14,10 @@ import { DataClass, equalLabel, join } from "../../shared/labels/label.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import { kindsOf } from "./kinds.ts";
 import { originalsFirst, ranker } from "./ranking.ts";
-import { dayWords, type Terms, tokens } from "./words.ts";
+import { dayWords, nameParts, type Terms, tokens } from "./words.ts";
 
 /** Changes whenever tables, folding or ids do: an index of another form is built anew. */
-const INDEX_FORM = "5";
+const INDEX_FORM = "6";
 
 /** The name under which notes.md stands among the logs. */
 export const NOTES_LOG = "notes.md";
@@ -162,7 +162,8 @@ type Placed = {
 
 function placedAt(id: number, scene: number, row: Row): Placed {
   const words = tokens(row.text);
-  return { id, scene, row, own: words.join(" "), kinds: kindsOf(words).join(" ") };
+  const own = [...words, ...nameParts(row.text)].join(" ");
+  return { id, scene, row, own, kinds: kindsOf(words).join(" ") };
 }
 
 function checked(raw: unknown): z.output<typeof Stored> {

@@ -11,7 +11,7 @@ import { baseForm, STOP_WORDS } from "./english.ts";
 const SCRIPTS = "Han|Hiragana|Katakana|Hangul|Thai|Lao|Khmer|Myanmar";
 const UNSPACED = SCRIPTS.split("|").map((name) => `\\p{Script=${name}}`).join("");
 const TOKEN = new RegExp(
-  `(?=[\\p{L}\\p{N}])[${UNSPACED}]\\p{M}*|\\p{Extended_Pictographic}|(?:(?![${UNSPACED}])[\\p{L}\\p{N}]\\p{M}*)+`,
+  `(?=[\\p{L}\\p{N}])[${UNSPACED}]\\p{M}*|\\p{Extended_Pictographic}|\\p{Regional_Indicator}|(?:(?![${UNSPACED}])[\\p{L}\\p{N}]\\p{M}*)+`,
   "gu",
 );
 /** Marks that only vary a letter; in other scripts a mark can be a vowel. */
@@ -29,6 +29,14 @@ export function folded(text: string): string {
 export function tokens(text: string): string[] {
   const found = folded(text).match(TOKEN) ?? [];
   return found.map((token) => baseForm(token.slice(0, MAX_TOKEN_CHARACTERS).toWellFormed()));
+}
+
+/** The parts of names that are written as one word: `parse`, `config` of `parseConfig`. */
+export function nameParts(text: string): string[] {
+  const names = (text.match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) =>
+    word.length <= MAX_TOKEN_CHARACTERS && /\p{Ll}\p{Lu}/u.test(word)
+  );
+  return tokens(names.join(" ").replace(/\p{Ll}(?=\p{Lu})|\p{Lu}(?=\p{Lu}\p{Ll})/gu, "$& "));
 }
 
 const MONTHS =

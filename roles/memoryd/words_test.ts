@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createIndexDb } from "./index_db.ts";
-import { folded, termsOf, tokens } from "./words.ts";
+import { folded, nameParts, termsOf, tokens } from "./words.ts";
 
 const rowOf = (text: string, record: number) => ({
   log: `log${record}`,
@@ -53,7 +53,21 @@ Deno.test("search() gives FTS5 a query that it takes, whatever the text", () => 
     fc.constantFrom(...GRAMMAR),
     fc.string({ unit: "binary", maxLength: 12 }),
     fc.string({ unit: "grapheme", maxLength: 12 }),
-    fc.constantFrom("\uD800", "\u0000", "‼", "😀", "👩‍👩‍👧", "ก็", "東京", "ﬁ", "İ", "e\u0301"),
+    fc.constantFrom(
+      "\uD800",
+      "\u0000",
+      "‼",
+      "😀",
+      "👩‍👩‍👧",
+      "ก็",
+      "東京",
+      "ﬁ",
+      "İ",
+      "e\u0301",
+      "🇳🇴",
+      "🇳",
+      "1️⃣",
+    ),
   );
   try {
     fc.assert(
@@ -71,7 +85,10 @@ Deno.test("termsOf() keeps no character of FTS5's grammar in a term", () => {
   fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => {
     for (const phrase of termsOf(text)) {
       for (const token of phrase) {
-        assert.match(token, /^(?:[\p{L}\p{M}\p{N}]+|\p{Extended_Pictographic})$/u);
+        assert.match(
+          token,
+          /^(?:[\p{L}\p{M}\p{N}]+|\p{Extended_Pictographic}|\p{Regional_Indicator})$/u,
+        );
       }
     }
   }));
@@ -88,6 +105,14 @@ Deno.test("tokens() folds width, case and accents, and leaves vowels of other sc
   assert.deepEqual(tokens("ＡＢＣ Größe café"), ["abc", "grosse", "cafe"]);
   assert.equal(folded("STRASSE"), folded("Straße"));
   assert.notDeepEqual(tokens("ก็"), tokens("ก"));
+});
+
+Deno.test("nameParts() parts names written as one word, and takes no time over a long one", () => {
+  assert.deepEqual(nameParts("parseConfig() of XMLHttpRequest, iPhone"), [
+    ..."parse config xml http request i phone".split(" "),
+  ]);
+  assert.deepEqual(nameParts("ABC plain Größe 東京"), []);
+  assert.deepEqual(nameParts(`${"a".repeat(1_000_000)}B`), []);
 });
 
 Deno.test("a search finds words in any script, of any length, inside other words where no space is", () => {

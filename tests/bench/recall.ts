@@ -3,9 +3,7 @@
 // speed out, --each adds the figures of each conversation, so that a change can be tuned on some and
 // judged by the others.
 import { parseArgs } from "node:util";
-import { createIndexDb } from "../../roles/memoryd/index_db.ts";
-import { termsOf } from "../../roles/memoryd/words.ts";
-import { QUESTIONS, TEXTS } from "./recall_languages.ts";
+import { missedQuestions, QUESTIONS } from "./recall_languages.ts";
 import { type Conversation, measureQuality } from "./recall_quality.ts";
 import { measureSpeed, type Times } from "./recall_speed.ts";
 
@@ -41,20 +39,9 @@ function quality(path: string, detail: Detail): void {
 }
 
 function languages(): void {
-  const db = createIndexDb(":memory:", "private");
-  for (const [name, text] of Object.entries(TEXTS)) {
-    // A log each, so that no neighbour helps.
-    db.add(name, [{
-      ...{ log: name, record: 0, part: 0, time_unix_ms: 0, who: "x", tag: "experience" },
-      ...{ class: "private", untrusted: false, text },
-    }]);
-  }
-  const missed = QUESTIONS.filter(([question, name]) =>
-    db.search(termsOf(question), 1)[0]?.log !== name
-  );
-  db.close();
+  const missed = missedQuestions();
   console.log(`languages: ${QUESTIONS.length - missed.length} of ${QUESTIONS.length} found first`);
-  for (const [question, name] of missed) console.log(`  missed ${name}: ${question}`);
+  for (const one of missed) console.log(`  missed ${one}`);
 }
 
 function speed(rows: number): void {

@@ -1,5 +1,7 @@
 // A small fixed set of our own: texts in many languages and scripts, and questions as people ask them,
 // each with the one text that should come first.
+import { createIndexDb } from "../../roles/memoryd/index_db.ts";
+import { termsOf } from "../../roles/memoryd/words.ts";
 
 export const TEXTS: Readonly<Record<string, string>> = {
   launch: "The launch window moved to Thursday because of the wind.",
@@ -31,6 +33,16 @@ export const TEXTS: Readonly<Record<string, string>> = {
   mixed: "Kubernetes の Pod が OOMKilled になったので memory limit を上げた。",
   emoji: "The package arrived 📦 and the cat 🐈 sits in it.",
   short: "Dr. Wu is in room C7, Jo is in X.",
+  request: "The class XMLHttpRequest was replaced by fetchWithRetry.",
+  flag: "We drove to 🇳🇴 and back through 🇸🇪.",
+  family: "The neighbours 👩‍👩‍👧 moved in upstairs.",
+  vietnamese: "Cuộc hẹn với bác sĩ dời sang thứ Năm.",
+  lao: "ປະຊຸມວັນພະຫັດ",
+  khmer: "ការប្រជុំនៅថ្ងៃព្រហស្បតិ៍",
+  burmese: "အစည်းအဝေးကို ကြာသပတေးနေ့ ပြောင်းလိုက်တယ်",
+  georgian: "შეხვედრა ხუთშაბათს იქნება.",
+  swedish: "Nyckeln till förrådet hänger bakom dörren på Åsgatan.",
+  email: "Write to lena.olsen+boat@example.net about the mooring.",
   place: "Got her a table at Zürich main station, platform 9.",
 };
 
@@ -51,6 +63,25 @@ export const QUESTIONS: readonly (readonly [question: string, text: keyof typeof
   ["example.org", "url"],
   ["max_retries", "code"],
   ["parseConfig", "code"],
+  ["parse config", "code"],
+  ["retry policy", "code"],
+  ["XMLHttpRequest", "request"],
+  ["http request", "request"],
+  ["fetch with retry", "request"],
+  ["🇳🇴", "flag"],
+  ["🇸🇪", "flag"],
+  ["👩‍👩‍👧", "family"],
+  ["bac si thu nam", "vietnamese"],
+  ["ວັນພະຫັດ", "lao"],
+  ["ប្រជុំ", "khmer"],
+  ["ကြာသပတေး", "burmese"],
+  ["ხუთშაბათს", "georgian"],
+  ["forradet asgatan", "swedish"],
+  ["lena.olsen+boat@example.net", "email"],
+  ["lena olsen", "email"],
+  ["which vehicles did they choose", "children"],
+  ["where did the children cycle on their bicycle", "children"],
+  ["AND OR NOT launch NEAR(window)", "launch"],
   ["why stay on 3.14.2", "version"],
   ["strassenbahn bauarbeiten", "german"],
   ["GRÖSSE Brücke", "german"],
@@ -81,3 +112,20 @@ export const QUESTIONS: readonly (readonly [question: string, text: keyof typeof
   ["Dr Wu", "short"],
   ["zurich platform 9", "place"],
 ];
+
+/** The questions whose text is not found first. */
+export function missedQuestions(): string[] {
+  const db = createIndexDb(":memory:", "private");
+  for (const [name, text] of Object.entries(TEXTS)) {
+    // A log each, so that no neighbour helps.
+    db.add(name, [{
+      ...{ log: name, record: 0, part: 0, time_unix_ms: 0, who: "x", tag: "experience" },
+      ...{ class: "private", untrusted: false, text },
+    }]);
+  }
+  const missed = QUESTIONS.filter(([question, name]) =>
+    db.search(termsOf(question), 1)[0]?.log !== name
+  );
+  db.close();
+  return missed.map(([question, name]) => `${name}: ${question}`);
+}
