@@ -7,7 +7,7 @@
 // 4. A higher label, or a problem file, never widens the verdict.
 // 5. When several grants fit alike, the call gets the strictest of what they say, in any order.
 import { classWithin, join, type Label } from "../../shared/labels/label.ts";
-import { globMatches } from "./glob.ts";
+import { globMatches } from "../../shared/text/glob.ts";
 import { looksLikeHttp, readHttpUrl } from "../../shared/url/origin.ts";
 import type { AllowGrant, DenyGrant, Grant, GrantLimits } from "./grant_schema.ts";
 import { MISS_ORDER, type Reason } from "./reasons.ts";

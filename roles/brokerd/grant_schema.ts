@@ -5,7 +5,7 @@ import { Sha256, ToolName } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
 import { AbsolutePath } from "../../shared/config/fields.ts";
 import { readHttpUrl } from "../../shared/url/origin.ts";
-import { globProblem } from "./glob.ts";
+import { globProblem } from "../../shared/text/glob.ts";
 
 const Glob = z.string().max(1_000).refine(
   (text) => globProblem(text) === null,

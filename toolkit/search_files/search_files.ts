@@ -12,7 +12,7 @@ import {
   type ToolCall,
   type ToolOutcome,
 } from "../../shared/tool/sdk.ts";
-import { nameMatches } from "./name_glob.ts";
+import { globMatches } from "../../shared/text/glob.ts";
 
 const DEFAULT_MAX = 200;
 const MAX_FILE_BYTES = 16_777_216;
@@ -88,7 +88,7 @@ async function searchBelow(search: Search, below: string, depth: number): Promis
     if (facts.ok && facts.value.kind === "folder") {
       await searchBelow(search, `${path}/`, depth - 1);
     } else if (facts.ok && facts.value.kind === "file") {
-      if (search.names !== null && !nameMatches(search.names, name)) continue;
+      if (search.names !== null && !globMatches(search.names, name)) continue;
       if (search.text === null) await show(search, escapeForDisplay(path, "line"));
       else await searchFile(search, path, facts.value, search.text);
     } else search.skipped++;

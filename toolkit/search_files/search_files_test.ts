@@ -1,8 +1,6 @@
 // Guards search_files: plain text in linear time, no link followed, nothing binary printed.
 import { deepStrictEqual, strictEqual } from "node:assert";
-import fc from "fast-check";
 import { inFolder, playTool } from "../../tests/doubles/tool_call.ts";
-import { nameMatches } from "./name_glob.ts";
 import { searchFiles } from "./search_files.ts";
 
 Deno.test("searchFiles() follows no link and opens no binary file", async () => {
@@ -58,26 +56,4 @@ Deno.test("searchFiles() finds names, stops at its limit, and wants something to
     const nothing = await playTool(searchFiles, { path: folder });
     strictEqual(!nothing.outcome.ok && nothing.outcome.code, "nothing-asked");
   });
-});
-
-/** The same question by recursion over every split: slow and plainly right. */
-function slowMatch(glob: string, name: string): boolean {
-  if (glob === "") return name === "";
-  if (glob.startsWith("*")) {
-    return slowMatch(glob.slice(1), name) || (name !== "" && slowMatch(glob, name.slice(1)));
-  }
-  return name !== "" && (glob[0] === "?" || glob[0] === name[0]) &&
-    slowMatch(glob.slice(1), name.slice(1));
-}
-
-Deno.test("nameMatches() agrees with the plain definition", () => {
-  const letters = (of: string, maxLength: number) =>
-    fc.array(fc.constantFrom(...of), { maxLength }).map((all) => all.join(""));
-  fc.assert(fc.property(letters("ab*?", 8), letters("ab", 8), (glob, name) => {
-    strictEqual(nameMatches(glob, name), slowMatch(glob, name));
-  }));
-});
-
-Deno.test("nameMatches() takes a glob made to be slow", () => {
-  strictEqual(nameMatches(`${"*a".repeat(90)}b`, "a".repeat(255)), false);
 });

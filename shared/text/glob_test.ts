@@ -1,4 +1,4 @@
-// Guards the pattern language of grants: two signs, an escape, and time that cannot be blown up.
+// Guards the pattern language of grants and of file names: two signs, an escape, and time that cannot be blown up.
 import { ok, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { globMatches, globProblem } from "./glob.ts";
