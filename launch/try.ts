@@ -5,8 +5,7 @@
 import { parseArgs } from "node:util";
 import { escapeForDisplay, escapeProse } from "../shared/text/escape.ts";
 import { runMain, stopSignal } from "./command.ts";
-import { type House, startHouse } from "./house.ts";
-import { bxctlCommand } from "./house.ts";
+import { bxctlCommand, type House, startHouse } from "./house.ts";
 import { makeScratch, type Scratch } from "./scratch.ts";
 import {
   foundModel,
@@ -20,8 +19,10 @@ import {
   rehearsalMattermost,
   type ServedMattermost,
 } from "./served_mattermost.ts";
+import { roleFlags } from "./role_flags.ts";
 import { DAEMONS } from "./supervisor.ts";
-import { playScript, REHEARSAL_PHRASES, roleFlags, SMALL_MODEL_PHRASES } from "./try_script.ts";
+import { workerFiles } from "./worker_files.ts";
+import { playScript, REHEARSAL_PHRASES, SMALL_MODEL_PHRASES } from "./try_script.ts";
 
 const SOURCE = decodeURIComponent(new URL("..", import.meta.url).pathname).replace(/\/$/, "");
 
@@ -94,7 +95,6 @@ async function script(house: House, scratch: Scratch, model: ServedModel): Promi
   const isSmall = model.examples !== null;
   const proofs = await playScript({
     house,
-    source: SOURCE,
     paper: `${scratch.papers}/${isSmall ? "key" : "plan"}.txt`,
     forbidden,
     phrases: isSmall ? SMALL_MODEL_PHRASES : REHEARSAL_PHRASES,
@@ -108,8 +108,11 @@ async function script(house: House, scratch: Scratch, model: ServedModel): Promi
   }
   console.log("\nWhat each role may do");
   for (const role of DAEMONS) {
+    const place = { home: house.home, source: SOURCE, workerFiles: workerFiles(role, SOURCE) };
+    const flags = roleFlags(role, place);
+    if (!flags.ok) throw new Error(flags.detail);
     console.log(`  ${role}`);
-    for (const flag of roleFlags(SOURCE, house.home, role)) {
+    for (const flag of flags.value) {
       console.log(`    ${flag.replaceAll(house.home, "{home}").replaceAll(SOURCE, "{source}")}`);
     }
   }

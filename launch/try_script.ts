@@ -1,6 +1,5 @@
 // The scripted conversation of `try`, played through bxctl alone, and the proof it leaves behind.
 import type { House, Ran } from "./house.ts";
-import { bxctlCommand } from "./house.ts";
 
 export interface Proof {
   readonly claim: string;
@@ -10,7 +9,6 @@ export interface Proof {
 
 export interface Play {
   readonly house: House;
-  readonly source: string;
   /** A file that a grant names. */
   readonly paper: string;
   /** A file that exists and that no grant names. */
@@ -170,15 +168,4 @@ function parseObject(ran: Ran): Record<string, unknown> {
     // Not JSON: the command failed in a way of its own, which the caller's proof then shows.
     return {};
   }
-}
-
-/** The flags each role runs with, as `launch/serve ROLE --print` prints them. */
-export function roleFlags(source: string, home: string, role: string): string[] {
-  const { options } = bxctlCommand(home, source, []);
-  const ran = new Deno.Command("/bin/sh", {
-    ...options,
-    args: [`${source}/launch/serve`, role, "--print"],
-  }).outputSync();
-  const lines = new TextDecoder().decode(ran.stdout).trim().split("\n");
-  return lines.filter((line) => /^--(allow|deny)-/.test(line));
 }
