@@ -53,6 +53,9 @@ export type Piece =
   | { readonly is: "thinking" | "answer"; readonly text: string }
   | { readonly is: "call" };
 
+/** UTF-16 units of an answer: the record that keeps it, escaped at its worst, fits a log's line. */
+const MAX_ANSWER_UNITS = 600_000;
+
 const FINISHES: readonly string[] = ["stop", "length", "tool_calls"];
 
 function isFinish(text: string): text is Finish {
@@ -68,6 +71,7 @@ type Building = {
   timings: Timings | null;
   isDone: boolean;
   thinking: number;
+  units: number;
 };
 
 export type Completion = ReturnType<typeof completion>;
@@ -82,6 +86,7 @@ export function completion() {
     timings: null,
     isDone: false,
     thinking: 0,
+    units: 0,
   };
   return {
     /** Takes one event's data. Fails with `model-stream-broken`. */
@@ -122,7 +127,9 @@ function take(state: Building, data: string): Result<Piece[]> {
   const choice = chunk.choices?.[0];
   state.finish = choice?.finish_reason ?? state.finish;
   if (choice?.delta) takeDelta(state, choice.delta, chunk.timings?.predicted_n ?? null, pieces);
-  return ok(pieces);
+  return state.units <= MAX_ANSWER_UNITS
+    ? ok(pieces)
+    : err("model-stream-broken", `The answer is longer than ${MAX_ANSWER_UNITS} characters`);
 }
 
 function takeDelta(
@@ -133,6 +140,7 @@ function takeDelta(
 ): void {
   if (delta.reasoning_content) {
     state.reasoning += delta.reasoning_content;
+    state.units += delta.reasoning_content.length;
     // Until the answer begins, every token generated was a thought, shown or not.
     const hasAnswer = state.content !== "" || state.calls.size > 0;
     state.thinking = Math.max(state.thinking + 1, hasAnswer ? 0 : predicted ?? 0);
@@ -140,6 +148,7 @@ function takeDelta(
   }
   if (delta.content) {
     state.content += delta.content;
+    state.units += delta.content.length;
     pieces.push({ is: "answer", text: delta.content });
   }
   for (const part of delta.tool_calls ?? []) {
@@ -147,6 +156,7 @@ function takeDelta(
     state.calls.set(part.index, call);
     if (call.name === "") call.name = part.function?.name ?? "";
     call.arguments += part.function?.arguments ?? "";
+    state.units += part.function?.arguments?.length ?? 0;
     pieces.push({ is: "call" });
   }
 }

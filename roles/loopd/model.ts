@@ -163,8 +163,9 @@ async function askOnce(
   const made = completion();
   const feed = feeder(made, ask.onPiece);
   const control = thinkingControl(options, made, ask.thinkingLeft, abort);
-  const seen: { status: number; broken: Err | null; body: Uint8Array[] } = {
+  const seen: { status: number; bytes: number; broken: Err | null; body: Uint8Array[] } = {
     status: 0,
+    bytes: 0,
     broken: null,
     body: [],
   };
@@ -179,7 +180,9 @@ async function askOnce(
     },
     onBytes: (bytes) => {
       watch.byte();
-      if (seen.status !== 200) seen.body.push(bytes.slice());
+      seen.bytes += bytes.length;
+      if (seen.status !== 200 && seen.bytes > SMALL_BYTES) abort();
+      else if (seen.status !== 200) seen.body.push(bytes.slice());
       else if (seen.broken === null) {
         seen.broken = feed(bytes);
         if (seen.broken !== null) abort();

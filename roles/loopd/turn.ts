@@ -103,7 +103,7 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
 }
 
 function isDisk(failure: Err): boolean {
-  return failure.code.startsWith("disk-") || failure.code === "record-invalid";
+  return failure.code.startsWith("disk-");
 }
 
 async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>> {

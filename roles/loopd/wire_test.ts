@@ -2,7 +2,11 @@
 // without its end is none.
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
 import fc from "fast-check";
+import { systemClock } from "../../shared/clock/clock.ts";
+import { err } from "../../shared/results/result.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { type Answer, completion } from "./completion.ts";
+import { makeModel } from "./model.ts";
 import { sseReader } from "./sse.ts";
 
 const encoder = new TextEncoder();
@@ -100,4 +104,39 @@ Deno.test("sseReader() keeps no reference to the caller's buffer", () => {
   }
   strictEqual(found.length, 1);
   assert(found[0]?.includes("abc"));
+});
+
+/** What a server without end sends, and how many pieces of it are taken before it is dropped. */
+async function endless(status: number, piece: string) {
+  let taken = 0;
+  const model = makeModel({
+    ...{ clock: systemClock, model: "m", firstByteMs: 60_000, silenceMs: 60_000 },
+    async http(call) {
+      if (call.method === "GET") return err("model-unreachable", "");
+      call.onStatus(status);
+      while (!call.signal.aborted) {
+        taken++;
+        call.onBytes(encodeUtf8(piece));
+        await Promise.resolve();
+      }
+      return err("model-stream-broken", "dropped");
+    },
+  });
+  const signal = new AbortController().signal;
+  const quiet = { slot: 0, signal, thinkingLeft: 9_000_000, onPiece() {}, onRetry() {} };
+  const answer = await model.ask(new Uint8Array(), quiet);
+  return { answer, taken };
+}
+
+Deno.test("ask() drops an answer, a thought, a call and a refusal that do not end, and tries but once more", async () => {
+  const words = "w".repeat(50_000);
+  const made = { index: 0, function: { name: "f", arguments: words } };
+  for (const delta of [{ content: words }, { reasoning_content: words }, { tool_calls: [made] }]) {
+    const event = `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`;
+    const { answer, taken } = await endless(200, event);
+    deepStrictEqual([answer.ok ? "ok" : answer.code, taken], ["model-stream-broken", 26]);
+    assert(!answer.ok && answer.detail.includes("longer than 600000 characters"));
+  }
+  const { answer, taken } = await endless(404, words);
+  deepStrictEqual([answer.ok ? "ok" : answer.code, taken], ["model-refused", 84]);
 });
