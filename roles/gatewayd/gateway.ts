@@ -157,7 +157,8 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
     turns.pump();
   });
   const onReaction = (post: string, emoji: string) => void questions.reacted(post, emoji);
-  const intake = makeIntake({ store, health, place, onWork, onReaction });
+  const onPosted = turns.rowEnded;
+  const intake = makeIntake({ store, health, place, onWork, onPosted, onReaction });
   const reading = {
     rest,
     store,

@@ -9,7 +9,7 @@ import { parseJson } from "../../shared/wire/codec.ts";
 import { commandOf } from "./commands.ts";
 import type { Health } from "./health.ts";
 import { Post, Reaction } from "./mattermost.ts";
-import type { Store } from "./store.ts";
+import type { Outbound, Store } from "./store.ts";
 import { isOwners, type Place, rootOf, typedText } from "./trust.ts";
 
 export interface IntakeOptions {
@@ -18,6 +18,8 @@ export interface IntakeOptions {
   readonly place: Place;
   /** The owner pressed a reaction on a post. */
   readonly onReaction: (postId: string, emoji: string) => void;
+  /** An own post came back before its request was answered. */
+  readonly onPosted: (row: Outbound) => void;
   /** Something new is in the queue. */
   readonly onWork: () => void;
 }
@@ -74,7 +76,9 @@ export function makeIntake(options: IntakeOptions) {
   const confirm = (post: Post) => {
     const key = post.props?.boxmaker_out;
     const row = typeof key === "string" ? store.outboxRow(key) : undefined;
-    if (row?.state === "tried" && row.draft === "") store.posted(row.key, post.id);
+    if (row?.state !== "tried" || row.draft !== "") return;
+    store.posted(row.key, post.id);
+    options.onPosted(row);
   };
   return intake;
 }

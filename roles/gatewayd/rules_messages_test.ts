@@ -113,6 +113,24 @@ Deno.test("rule 16: its own posts confirm delivery and are never taken", async (
   strictEqual(house.loop.taken.length, 1);
 });
 
+Deno.test("rule 16: a post that came back is acknowledged though the answer to it was lost", async () => {
+  await using house = await gatewayHouse();
+  await house.ready();
+  const post = house.write("first");
+  await house.until("answered", () => countOf(house, "Answer to: first") === 1);
+  await house.until("acknowledged", () => house.loop.pending() === 0);
+  const [taken] = house.loop.taken;
+  isTrue(taken !== undefined);
+  house.rig.double.fault({
+    method: "POST",
+    path: "^/posts$",
+    action: { kind: "lost", isCommitted: true },
+  });
+  house.loop.notice(taken.session, "A notice");
+  await house.until("acknowledged", () => house.loop.pending() === 0);
+  strictEqual(house.thread(post.id).filter((one) => one.message === "A notice").length, 1);
+});
+
 Deno.test("rule 17: the typed text counts, and a file without a word is a message", async () => {
   await using house = await gatewayHouse();
   await house.ready();
