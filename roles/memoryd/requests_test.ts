@@ -181,9 +181,10 @@ Deno.test("a fact noted in one session is recalled in another, under the label i
     const nothing = await tool("recall", { query: 'zebra" OR "a' }, { session: 2 });
     assert.equal(nothing.text, '(no matches for "zebra" OR "a")');
     const month = new Date().toISOString().slice(0, 7);
-    const lines = read(`recalls/${month}.jsonl`).trimEnd().split("\n").map((line) =>
-      JSON.parse(line)
-    );
+    const written = () => read(`recalls/${month}.jsonl`).trimEnd().split("\n");
+    // No answer waits for its line.
+    while (written().length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    const lines = written().map((line) => JSON.parse(line));
     assert.deepEqual(lines.map((line) => line.hits.length > 0), [true, true, false]);
     assert.equal(lines[0].hits[0], `session ${chatId(1)} epoch 0 record 1`);
     assert.equal(lines[0].session, chatId(2));
