@@ -10,13 +10,13 @@ async function growth(threads: number, reconnections: number): Promise<number> {
   const problems: string[] = [];
   {
     await using busy = await startGrowthHouse(50);
-    const grown = await busy.grow(threads);
+    const grown = await busy.grow(threads, console.log);
     console.log(JSON.stringify({ threads, ...grown }));
     problems.push(...growthProblems(grown));
   }
   {
     await using breaking = await startGrowthHouse(500);
-    const storm = await breaking.storm(reconnections);
+    const storm = await breaking.storm(reconnections, console.log);
     console.log(JSON.stringify(storm));
     problems.push(...stormProblems(storm, reconnections));
   }

@@ -53,9 +53,9 @@ export function stormProblems(storm: Storm, times: number): string[] {
 
 export interface GrowthHouse extends AsyncDisposable {
   /** Two times `threads` threads, one message each, all answered. */
-  grow(threads: number): Promise<Growth>;
+  grow(threads: number, say?: (line: string) => void): Promise<Growth>;
   /** Breaks the connection again and again, then asks one thing. */
-  storm(times: number): Promise<Storm>;
+  storm(times: number, say?: (line: string) => void): Promise<Storm>;
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -94,8 +94,8 @@ export async function startGrowthHouse(factor: number): Promise<GrowthHouse> {
   };
   await until("gatewayd did not connect", () => rig.double.sockets() === 1);
   return {
-    grow: (threads) => grow(rig, role, threads, fail),
-    storm: (times) => storm(rig, role, times, fail),
+    grow: (threads, say = () => {}) => grow(rig, role, threads, { fail, say }),
+    storm: (times, say = () => {}) => storm(rig, role, times, { fail, say }),
     async [Symbol.asyncDispose]() {
       await role.stop();
       await server.close();
@@ -125,7 +125,14 @@ function answersOf({ double, bot }: Rig) {
   };
 }
 
-async function grow(rig: Rig, role: Kept, threads: number, fail: () => void): Promise<Growth> {
+interface Watch {
+  /** Throws when gatewayd has ended. */
+  readonly fail: () => void;
+  readonly say: (line: string) => void;
+}
+
+async function grow(rig: Rig, role: Kept, threads: number, watch: Watch): Promise<Growth> {
+  const { fail, say } = watch;
   const answers = answersOf(rig);
   const before = answers();
   const post = (i: number) =>
@@ -138,6 +145,7 @@ async function grow(rig: Rig, role: Kept, threads: number, fail: () => void): Pr
         return i - (answers() - before) < WINDOW;
       });
       post(i);
+      if (i % 50 === 0) say(`${i} of ${2 * threads} threads, ${pssOf(role.pid())} kB`);
       if (i >= from + threads * 0.7) leastKb = Math.min(leastKb, pssOf(role.pid()) ?? Infinity);
     }
     await until("not all was answered", () => answers() - before >= from + threads);
@@ -153,7 +161,8 @@ function filesOf(pid: number): number {
 
 const DROPS = ["rst", "fin", "empty-close"] as const;
 
-async function storm(rig: Rig, role: Kept, times: number, fail: () => void): Promise<Storm> {
+async function storm(rig: Rig, role: Kept, times: number, watch: Watch): Promise<Storm> {
+  const { fail, say } = watch;
   const { double } = rig;
   const pid = role.pid();
   const upgrades = () =>
@@ -168,6 +177,7 @@ async function storm(rig: Rig, role: Kept, times: number, fail: () => void): Pro
       return upgrades() > seen && double.sockets() === 1;
     });
     seen = upgrades();
+    if (i % 25 === 0) say(`${i} of ${times} reconnections`);
   }
   const answers = answersOf(rig);
   const before = answers();
