@@ -75,6 +75,10 @@ export function fileRoutes(parts: Parts): Route[] {
       if (mode === "hide") {
         await parts.index.update(session);
         await parts.index.update(null);
+        // Nothing finds it any more; a new file keeps no trace of it in pages that are free.
+        void parts.index.reindex(() => {}).then((made) => {
+          if (!made.ok) parts.warn(`After the purge: ${made.code}: ${made.detail}`);
+        });
       }
       await io.chunk(encodeUtf8(canonicalText(found.value)));
       const { entries, notes } = found.value;

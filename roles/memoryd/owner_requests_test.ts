@@ -33,6 +33,33 @@ async function found(home: string, query: string): Promise<string[]> {
   return reply.value.body.hits.map((hit) => hit.snippet).sort();
 }
 
+/** Everything that lies in the folder of the index, one character a byte. */
+function indexBytes(home: string): string {
+  const files = [...Deno.readDirSync(`${home}/index`)].map(({ name }) => {
+    try {
+      return Deno.readFileSync(`${home}/index/${name}`);
+    } catch {
+      return new Uint8Array();
+    }
+  });
+  return files.map((bytes) => new TextDecoder("latin1").decode(bytes)).join("\n");
+}
+
+function recallLines(home: string): number {
+  const folder = `${home}/memory/recalls`;
+  const texts = [...Deno.readDirSync(folder)].map(({ name }) =>
+    Deno.readTextFileSync(`${folder}/${name}`)
+  );
+  return texts.join("").split("\n").length - 1;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 600 && !holds(); tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.ok(holds());
+}
+
 Deno.test("memory_purge hides all that a session brought in, for good, also from an index made anew", async () => {
   await withHouse(async ({ home, tool, block, updated, read }) => {
     await tool("memory", add("poison one"), { session: 1 });
@@ -51,6 +78,7 @@ Deno.test("memory_purge hides all that a session brought in, for good, also from
     await updated(1);
     const before = ["clean note, no poison", "poison note", "poison one", "poison said"];
     assert.deepEqual(await found(home, "poison"), before);
+    assert.ok(indexBytes(home).includes("poison said"));
     const list = { session: session(1), why: "", mode: "list" } as const;
     const listed = await call(`${home}/2.sock`, MEMORY_PURGE, list, { onChunk: () => {} });
     assert.deepEqual(listed.ok && listed.value.body, { entries: 1, notes: 2, is_hidden: false });
@@ -61,6 +89,7 @@ Deno.test("memory_purge hides all that a session brought in, for good, also from
     assert.match(read("notes.md"), /poison note/);
     assert.doesNotMatch(read("purged.jsonl"), /poison/);
     assert.deepEqual(await found(home, "poison"), ["clean note, no poison"]);
+    await until(() => !indexBytes(home).includes("poison said"));
     // What was purged comes back neither by undo, nor by the owner's file, nor by another session.
     const undo = await call(`${home}/2.sock`, MEMORY_UNDO, { file: "memory" });
     assert.equal(!undo.ok && undo.code, "memory-purged");
@@ -158,6 +187,8 @@ Deno.test("memory_overview counts what recall found, and how often in vain", asy
     await tool("recall", { query: "launch" });
     await tool("recall", { query: "Thursday" });
     await tool("recall", { query: "unheard" });
+    // A recall is answered before its line is written.
+    await until(() => recallLines(home) === 3);
     Deno.writeTextFileSync(`${home}/memory/recalls/2026-01.jsonl`, '{"cut sho');
     const reply = await call(`${home}/2.sock`, MEMORY_OVERVIEW, {});
     assert.ok(reply.ok);

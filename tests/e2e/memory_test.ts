@@ -97,6 +97,8 @@ houseTest(
     await Deno.remove(`${house.house.home}/index/memory.sqlite3`);
     strictEqual((await house.bx("reindex")).status, 0);
     deepStrictEqual((await house.json("recall", "tea Bergen")).hits, []);
+    const doctor = await house.bx("doctor");
+    strictEqual(doctor.status, 0, doctor.out + doctor.err);
   },
 );
 
