@@ -92,74 +92,49 @@ type Wanted = {
   readonly highest: string;
 };
 
+const HOW = "auto: runs unasked; ask: you are asked each time; deny: never";
 type Fit = (text: string) => boolean;
-const isMode: Fit = (text) => text === "auto" || text === "ask" || text === "deny";
-const isYesOrNo: Fit = (text) => text === "yes" || text === "no";
+const isTool: Fit = (text) => ToolName.safeParse(text).success;
+const isMode: Fit = (text) => ["auto", "ask", "deny"].includes(text);
 const isClass: Fit = (text) => DataClass.safeParse(text).success;
 
-/** Asks on the terminal until the answer is `fit`; an empty one is `usual`. Null: the owner left. */
-async function question(
-  { terminal }: Context,
-  what: string,
-  usual: string,
-  fit: Fit,
-): Promise<string | null> {
-  for (;;) {
-    terminal.err(usual === "" ? `${what}: ` : `${what} [${usual}]: `);
-    const line = await terminal.readLine();
-    if (line === null) return null;
-    const answer = line.trim() === "" ? usual : line.trim();
-    if (fit(answer)) return answer;
-    terminal.err(`${shown(answer)} will not do.\n`);
-  }
-}
-
-/** One answer after another until an empty one. */
-async function several(context: Context, what: string): Promise<string[] | null> {
-  const found: string[] = [];
-  for (;;) {
-    const answer = await question(context, `${what}; empty to go on`, "", isPlainText);
-    if (answer === null) return null;
-    if (answer === "") return found;
-    found.push(answer);
-  }
-}
-
-type Given = Partial<Pick<Wanted, "tool" | "mode" | "paths" | "hosts" | "write" | "highest">>;
-
 /** What flags left out is asked for, where somebody can answer; elsewhere the strict word holds. */
-async function wanted(context: Context, given: Given): Promise<Wanted | null> {
-  const can = context.terminal.isInteractive;
-  const one = (value: string | undefined, what: string, usual: string, fit: Fit) =>
-    value ?? (can ? question(context, what, usual, fit) : usual);
-  const isTool = (text: string) => ToolName.safeParse(text).success;
-  const tool = await one(given.tool, "Which tool, by its name", "", isTool);
-  if (tool === null) return null;
-  const how = "auto: runs unasked; ask: you are asked each time; deny: never";
-  const mode = await one(given.mode, how, "ask", isMode);
-  if (mode === null) return null;
-  const list = async (value: readonly string[] | undefined, what: string) =>
-    value ?? (can ? await several(context, what) : []);
-  const paths = await list(given.paths, "A folder or file that it may open");
-  const hosts = paths &&
-    await list(given.hosts, "An address that it may reach, as https://name:443");
-  if (paths === null || hosts === null) return null;
-  const asksWrite = can && given.write === undefined && paths.length > 0 && mode !== "deny";
-  const write = asksWrite
-    ? await question(context, "May it change what lies there, yes or no", "no", isYesOrNo)
-    : given.write === true
-    ? "yes"
-    : "no";
-  if (write === null) return null;
+async function wanted(
+  { terminal }: Context,
+  given: { [key in keyof Wanted]?: Wanted[key] | undefined },
+): Promise<Wanted | null> {
+  let hasLeft = false;
+  const one = async (what: string, usual: string, fit: Fit): Promise<string> => {
+    for (;;) {
+      if (hasLeft || !terminal.isInteractive) return usual;
+      terminal.err(usual === "" ? `${what}: ` : `${what} [${usual}]: `);
+      const line = await terminal.readLine();
+      hasLeft = line === null;
+      const answer = line?.trim() || usual;
+      if (fit(answer)) return answer;
+      if (!hasLeft) terminal.err(`${shown(answer)} will not do.\n`);
+    }
+  };
+  const several = async (what: string): Promise<string[]> => {
+    const found: string[] = [];
+    for (;;) {
+      const answer = await one(`${what}; empty to go on`, "", isPlainText);
+      if (answer === "") return found;
+      found.push(answer);
+    }
+  };
   const most = "public, private or secret: the most confidential session that may call it";
-  const highest = await one(
-    mode === "deny" ? "private" : given.highest,
-    most,
-    "private",
-    isClass,
-  );
-  if (highest === null) return null;
-  return { tool, mode, paths, hosts, write: write === "yes", highest };
+  const change = "May it change what lies there, yes or no";
+  const tool = given.tool ?? await one("Which tool, by its name", "", isTool);
+  const mode = given.mode ?? await one(HOW, "ask", isMode);
+  const paths = given.paths ?? await several("A folder or file that it may open");
+  const hosts = given.hosts ?? await several("An address that it may reach, as https://name:443");
+  const asksWrite = mode !== "deny" && paths.length > 0;
+  const write = given.write ??
+    (asksWrite && await one(change, "no", (text) => text === "yes" || text === "no") === "yes");
+  const highest = given.highest ??
+    (mode === "deny" ? "private" : await one(most, "private", isClass));
+  return hasLeft || tool === "" ? null : { tool, mode, paths, hosts, write, highest };
 }
 
 /** A whole grant file with a word on each key; strict until the owner says otherwise. */
@@ -177,10 +152,10 @@ async function draft(context: Context, args: readonly string[], usage: string): 
   const { mode, path: paths, host: hosts, write, class: highest } = values;
   const said = [...paths ?? [], ...hosts ?? []].every((one) => isPlainText(one)) &&
     positionals.length <= 1 && isMode(mode ?? "ask") && isClass(highest ?? "private") &&
-    (positionals[0] === undefined || ToolName.safeParse(positionals[0]).success);
+    (positionals[0] === undefined || isTool(positionals[0]));
   const asked = { tool: positionals[0], mode, paths, hosts, write, highest };
   const grant = said ? await wanted(context, asked) : null;
-  if (grant === null || grant.tool === "") {
+  if (grant === null) {
     return fail(context, err("usage", `usage: bxctl ${usage}`));
   }
   const text = grantText(grant);
@@ -193,40 +168,30 @@ async function draft(context: Context, args: readonly string[], usage: string): 
       ? `Read every line, save it as ${to}, then: bxctl grants check\n`
       : `${text}\nThis lies in ${
         shown(draftPath)
-      } and does not count yet. Read every line; if it says what\n` +
-        `you mean: mv ${shown(draftPath)} ${to} && bxctl grants check\n`,
+      } and does not count yet. Read every line; if it\n` +
+        `says what you mean: mv ${shown(draftPath)} ${to} && bxctl grants check\n`,
   );
   return EXIT_OK;
 }
 
 function grantText({ tool, mode, paths, hosts, write, highest }: Wanted): string {
-  const lines: (readonly [line: string, why: string] | null)[] = [
-    [`tool = "${tool}"`, "one tool, by its name"],
-    [`mode = "${mode}"`, "auto: runs unasked; ask: you are asked each time; deny: never"],
-    paths.length > 0
-      ? [
-        `paths = ${JSON.stringify(paths)}`,
-        "these and all below them, inside a root of brokerd.toml",
-      ]
-      : null,
-    hosts.length > 0
-      ? [`hosts = ${JSON.stringify(hosts)}`, "exactly these, each as https://name:port"]
-      : null,
-    ...(mode === "deny" ? [] : [
-      write ? ["write = true", "the paths may be changed"] as const : null,
-      [`max_taint = "${highest}"`, "the most confidential session that may call it"] as const,
-      [`result_class = "${highest}"`, "how confidential its result is"] as const,
-      [
-        "untrusted = true",
-        "its result is a stranger's word; false only for what you wrote",
-      ] as const,
-      [
-        'when_untrusted = "ask"',
-        "once a session has read a stranger's words: ask, or deny",
-      ] as const,
-    ]),
+  const isAllowing = mode !== "deny";
+  const hasPaths = paths.length > 0;
+  const inside = "these and all below them, inside a root of brokerd.toml";
+  const strange = "its result is a stranger's word; false only for what you wrote";
+  const after = "once a session has read a stranger's words: ask, or deny";
+  const lines: [counts: boolean, line: string, why: string][] = [
+    [true, `tool = "${tool}"`, "one tool, by its name"],
+    [true, `mode = "${mode}"`, HOW],
+    [hasPaths, `paths = ${JSON.stringify(paths)}`, inside],
+    [hosts.length > 0, `hosts = ${JSON.stringify(hosts)}`, "exactly these"],
+    [isAllowing && write, "write = true", "the paths may be changed"],
+    [isAllowing, `max_taint = "${highest}"`, "the most confidential session that may call it"],
+    [isAllowing, `result_class = "${highest}"`, "how confidential its result is"],
+    [isAllowing, "untrusted = true", strange],
+    [isAllowing, 'when_untrusted = "ask"', after],
   ];
-  return lines.filter((line) => line !== null).map(([line, why]) => `# ${why}\n${line}\n`).join("");
+  return lines.filter(([counts]) => counts).map(([, line, why]) => `# ${why}\n${line}\n`).join("");
 }
 
 const NEW =
