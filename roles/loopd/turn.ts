@@ -178,9 +178,12 @@ function tellPieces(turn: Turn): (piece: Piece) => void {
   const { hub } = turn.house;
   const { id } = turn.session.file;
   let now = "";
+  let percent = 0;
   return (piece) => {
     if (piece.is === "progress") {
-      return hub.state(id, turn.turn, "reading", { percent: piece.percent });
+      if (piece.percent === percent) return;
+      percent = piece.percent;
+      return hub.state(id, turn.turn, "reading", { percent });
     }
     const state = piece.is === "thinking"
       ? "thinking"
