@@ -1,6 +1,7 @@
 // A small static C program for the test image: it makes the system calls that a tool must not make and
-// prints what the kernel said, one `name errno` a line. The names come from the profile's own tables.
-import { namesOf, REFUSED } from "../../roles/brokerd/runtime/seccomp.ts";
+// prints what the kernel said, one `name errno` a line. The names come from the list beside it.
+import { namesOf } from "../../roles/brokerd/runtime/seccomp.ts";
+import { REFUSED } from "./refused_calls.ts";
 
 const GCC = "/usr/bin/gcc";
 

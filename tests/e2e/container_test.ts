@@ -13,7 +13,8 @@ import { denoProcesses } from "../../roles/brokerd/runtime/deno_process.ts";
 import { podmanOver } from "../../roles/brokerd/runtime/podman.ts";
 import { runCall } from "../../roles/brokerd/runtime/run_call.ts";
 import type { Mount } from "../../roles/brokerd/runtime/plan.ts";
-import { namesOf, REFUSED } from "../../roles/brokerd/runtime/seccomp.ts";
+import { namesOf } from "../../roles/brokerd/runtime/seccomp.ts";
+import { REFUSED } from "../doubles/refused_calls.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
 import { podmanEnvironment } from "../../shared/podman/podman_env.ts";
 import {

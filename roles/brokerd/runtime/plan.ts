@@ -88,13 +88,3 @@ export interface Runtime {
   /** Ends every running call as `killed` and removes its container. */
   killAll(): Promise<void>;
 }
-
-/** A runtime that runs nothing and says why. */
-export function refusingRuntime(code: ErrorCode, detail: string): Runtime {
-  return {
-    status: () => ({ state: "refusing", code, detail }),
-    run: () => Promise.resolve({ ok: false, code, detail }),
-    sweep: () => Promise.resolve({ ok: false, code, detail }),
-    killAll: () => Promise.resolve(),
-  };
-}

@@ -6,7 +6,7 @@ import { denoDisk } from "../../../shared/disk/deno_disk.ts";
 import { err } from "../../../shared/results/result.ts";
 import { encodeCanonical } from "../../../shared/wire/codec.ts";
 import { sha256Hex } from "../../../shared/tool/digest.ts";
-import { refusingRuntime, type RunPlan } from "./plan.ts";
+import type { RunPlan } from "./plan.ts";
 import { openPodmanRuntime } from "./podman_runtime.ts";
 
 const PLAN: RunPlan = {
@@ -109,10 +109,4 @@ Deno.test("openPodmanRuntime() without Podman, or as root, every call is refused
       ["runtime-unavailable", "runtime-unavailable"],
     );
   });
-});
-
-Deno.test("refusingRuntime() refuses with its own code", async () => {
-  const runtime = refusingRuntime("image-missing", "none");
-  const run = await runtime.run(PLAN, IO);
-  deepStrictEqual([!run.ok && run.code, runtime.status().state], ["image-missing", "refusing"]);
 });

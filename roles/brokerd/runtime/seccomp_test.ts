@@ -1,6 +1,7 @@
 // Guards the system call profile as data: what the kernel does with it is shown from inside a container.
 import { deepStrictEqual, ok as isTrue, strictEqual } from "node:assert";
-import { ALLOWED, namesOf, REFUSED, seccompProfile } from "./seccomp.ts";
+import { REFUSED } from "../../../tests/doubles/refused_calls.ts";
+import { ALLOWED, namesOf, seccompProfile } from "./seccomp.ts";
 
 const profile = JSON.parse(seccompProfile());
 type Rule = { names: string[]; action: string; args?: object[]; errnoRet?: number };
