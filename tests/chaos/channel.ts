@@ -9,13 +9,13 @@ import { campaign } from "./channel_campaign.ts";
 async function growth(threads: number, reconnections: number): Promise<number> {
   const problems: string[] = [];
   {
-    await using busy = await startGrowthHouse(50);
+    await using busy = await startGrowthHouse();
     const grown = await busy.grow(threads, console.log);
     console.log(JSON.stringify({ threads, ...grown }));
     problems.push(...growthProblems(grown));
   }
   {
-    await using breaking = await startGrowthHouse(500);
+    await using breaking = await startGrowthHouse();
     const storm = await breaking.storm(reconnections, console.log);
     console.log(JSON.stringify(storm));
     problems.push(...stormProblems(storm, reconnections));

