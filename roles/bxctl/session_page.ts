@@ -5,6 +5,7 @@
 //    direction character stays whole.
 // 2. The page runs nothing and loads nothing, and says so to the browser.
 import { isoTime } from "../../shared/clock/clock.ts";
+import { labelText } from "../../shared/labels/label.ts";
 import { assertNever } from "../../shared/results/result.ts";
 import { type CacheUse, cacheUses } from "../../shared/session_log/cache_use.ts";
 import type { SessionRecord } from "../../shared/session_log/records.ts";
@@ -39,10 +40,6 @@ article{margin:.7rem 0;padding:.6rem .9rem;border-radius:.5rem;background:var(--
 svg{width:100%;height:auto;display:block}svg text{font:11px system-ui;fill:var(--dim)}
 .reuse{fill:var(--reuse)}.read{fill:var(--read)}.expected{stroke:var(--ink);stroke-width:2}
 i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 .8em}`;
-
-function labelText(label: { readonly class: string; readonly untrusted: boolean }): string {
-  return label.untrusted ? `${label.class}, untrusted` : label.class;
-}
 
 function article(kind: string, head: string, body: string): string {
   return `<article class="${kind}"><div class="dim">${html(head)}</div>${body}</article>\n`;

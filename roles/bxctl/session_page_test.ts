@@ -114,7 +114,7 @@ Deno.test("status tells of a lost cache, which is no problem", async () => {
 
 Deno.test("cache prints a row a request with turn, counts and cause", async () => {
   await using rig = await ownerRig();
-  const use = { turn, time_unix_ms: 1, reused: 5, read: 9 };
+  const use = { turn, time_unix_ms: 1, reused: 5, read: 9, written: 1 };
   await rig.serve("owner-loop/admin", [on(CACHE_REPORT, (body) => {
     const items = [
       { ...use, expected: null, cause: "" },

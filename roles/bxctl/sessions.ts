@@ -1,6 +1,7 @@
 // `sessions list`, `sessions show` and `session verify`: past conversations, as they were logged.
 import { SessionId } from "../../shared/ids/ids.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
+import { labelText } from "../../shared/labels/label.ts";
 import { assertNever, err } from "../../shared/results/result.ts";
 import { parseSessionRecord, type SessionRecord } from "../../shared/session_log/records.ts";
 import { parseCanonicalText } from "../../shared/wire/codec.ts";
@@ -27,10 +28,6 @@ import { sessionPage } from "./session_page.ts";
 import { shown, shownLines, table, tint } from "./terminal.ts";
 
 const SOCKET = "owner-loop/admin";
-
-function labelText(label: { class: string; untrusted: boolean }): string {
-  return label.untrusted ? `${label.class}, untrusted` : label.class;
-}
 
 function rowOf(one: SessionSummary): string[] {
   const turns = `${one.turns} turns`;

@@ -6,25 +6,12 @@ export interface Acceptor {
   accept(): Promise<DuplexConn>;
 }
 
-export interface Forwarder {
-  /** Resolves when the acceptor has been closed and every connection has ended. */
-  readonly done: Promise<void>;
-}
-
 /**
- * Forwards each accepted connection to a fresh one from `dial`. When the upstream cannot be reached
- * the client's connection is closed without a byte.
+ * Forwards each accepted connection to a fresh one from `dial`, until the acceptor has been closed and
+ * every connection has ended. When the upstream cannot be reached the client's connection is closed
+ * without a byte.
  */
-export function forward(
-  acceptor: Acceptor,
-  dial: () => Promise<DuplexConn>,
-  maxConnections: number,
-  isStopping: () => boolean,
-): Forwarder {
-  return { done: loop(acceptor, dial, maxConnections, isStopping) };
-}
-
-async function loop(
+export async function forward(
   acceptor: Acceptor,
   dial: () => Promise<DuplexConn>,
   maxConnections: number,

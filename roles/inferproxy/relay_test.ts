@@ -19,11 +19,11 @@ async function rig(maxConnections = 16): Promise<Rig> {
   const listener = Deno.listen({ transport: "unix", path });
   let isStopping = false;
   const dial = () => Deno.connect({ hostname: "127.0.0.1", port });
-  const forwarder = forward(listener, dial, maxConnections, () => isStopping);
+  const done = forward(listener, dial, maxConnections, () => isStopping);
   const stop = async () => {
     isStopping = true;
     listener.close();
-    await forwarder.done;
+    await done;
     try {
       server.close();
     } catch {

@@ -24,14 +24,14 @@ export type CacheTally = ReturnType<typeof makeCacheTally>;
 export function makeCacheTally() {
   let measured = 0;
   let losses = 0;
-  let last: Pick<CacheLoss, "time_unix_ms" | "expected" | "reused" | "guess"> | null = null;
+  let last: Omit<CacheLoss, "kind" | "turn"> | null = null;
   return {
     take(loss: CacheLoss | null): void {
       measured++;
       if (loss === null) return;
-      const { time_unix_ms, expected, reused, guess } = loss;
+      const { kind: _kind, turn: _turn, ...rest } = loss;
       losses++;
-      last = { time_unix_ms, expected, reused, guess };
+      last = rest;
     },
     report: () => ({ measured, losses, last }),
   };

@@ -5,7 +5,7 @@
 // 2. The answer is complete only with a finish reason and `[DONE]`.
 import { z } from "zod";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import type { Timings } from "../../shared/session_log/records.ts";
+import { Timings } from "../../shared/session_log/records.ts";
 import { parseJson } from "../../shared/wire/codec.ts";
 
 const Count = z.int().min(0);
@@ -23,13 +23,7 @@ const Chunk = z.object({
   choices: z.array(z.object({ finish_reason: z.string().nullish(), delta: Delta.nullish() }))
     .nullish(),
   prompt_progress: z.object({ total: Count, processed: Count }).nullish(),
-  timings: z.object({
-    cache_n: Count,
-    prompt_n: Count,
-    predicted_n: Count,
-    prompt_ms: z.number().min(0),
-    predicted_ms: z.number().min(0),
-  }).nullish().catch(null),
+  timings: z.object(Timings.shape).nullish().catch(null),
   error: z.unknown().optional(),
 });
 

@@ -82,11 +82,7 @@ export function ownerRoutes(served: Served): Route[] {
     on(CACHE_REPORT, ({ session, limit }) => {
       const found = cacheReport(disk, root, session, limit);
       if (!found.ok) return found;
-      const items = found.value.items.map(({ timeUnixMs, written: _, ...use }) => ({
-        ...use,
-        time_unix_ms: timeUnixMs,
-      }));
-      return ok({ kind: "cache_uses", body: { ...found.value, items } });
+      return ok({ kind: "cache_uses", body: found.value });
     }),
     on(PROMPT_BILL, async () => {
       const bill = await promptBill(served.model, served.config, await served.baseline());

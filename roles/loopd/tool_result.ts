@@ -1,7 +1,7 @@
 // The text of a tool result as the model sees it: capped, its template markup broken, and presented
 // as data with its source and label. It is made once, when the result is appended, and never again.
 import type { CallId } from "../../shared/ids/ids.ts";
-import type { Label } from "../../shared/labels/label.ts";
+import { type Label, labelText } from "../../shared/labels/label.ts";
 import { neutraliseMarkup } from "../../shared/text/markup.ts";
 import { decodeLossy } from "../../shared/wire/codec.ts";
 
@@ -26,10 +26,6 @@ export interface Shown {
   readonly content: string;
   /** Whether the exact output is in `content`; else it is kept as an artifact. */
   readonly isExact: boolean;
-}
-
-export function labelText(label: Label): string {
-  return label.untrusted ? `${label.class}, untrusted` : label.class;
 }
 
 /** The largest place at or below `at` where no character is cut in two; bytes that are none may be. */

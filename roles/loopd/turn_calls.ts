@@ -176,29 +176,24 @@ function appendPage(
 ): Result<null> {
   const { file, folder } = turn.session;
   const args = PageArguments.safeParse(resolved.args);
-  if (resolved.tool !== "read_result" || !args.success) {
-    return appendOwn(
-      turn,
-      call,
-      resolved.tool,
-      "tool-unknown",
-      `${resolved.tool} is not known here`,
-    );
+  const { tool } = resolved;
+  const refuse = (code: ErrorCode, why: string) => appendOwn(turn, call, tool, code, why);
+  if (tool !== "read_result" || !args.success) {
+    return refuse("tool-unknown", `${tool} is not known here`);
   }
   const source = file.records.find((record): record is ToolResult =>
     record.kind === "tool_result" && record.call === args.data.call
   );
   if (source === undefined || source.artifact === null) {
     const why = source === undefined ? "has no result in this session" : "was shown in full";
-    return appendOwn(turn, call, resolved.tool, "not-found", `The call ${args.data.call} ${why}.`);
+    return refuse("not-found", `The call ${args.data.call} ${why}.`);
   }
   const bytes = readArtifact(turn.house.ports.disk, folder, source.artifact);
-  if (!bytes.ok) return appendOwn(turn, call, resolved.tool, bytes.code, bytes.detail);
+  if (!bytes.ok) return refuse(bytes.code, bytes.detail);
   const label = join(response.label, { class: source.class, untrusted: source.untrusted });
   const limit = Math.min(args.data.limit, turn.house.config.tools.result_bytes);
   const { offset } = args.data;
   const content = shownPage({ tool: source.tool, label, bytes: bytes.value, offset, limit });
-  const { tool } = resolved;
   const { audit } = response;
   return appendResult(turn, call, { tool, content, ...label, outcome: "done", audit });
 }

@@ -12,6 +12,11 @@ export type Label = z.output<typeof Label>;
 /** What a session starts with: the memory block is in its prompt. */
 export const SESSION_START: Label = { class: "private", untrusted: false };
 
+/** A label for a person or the model. */
+export function labelText(label: Label): string {
+  return label.untrusted ? `${label.class}, untrusted` : label.class;
+}
+
 /** The higher of two classes. */
 export function joinClass(a: DataClass, b: DataClass): DataClass {
   return DATA_CLASSES.indexOf(a) >= DATA_CLASSES.indexOf(b) ? a : b;

@@ -5,7 +5,7 @@ import type { SessionRecord } from "./records.ts";
 
 export interface CacheUse {
   readonly turn: TurnId;
-  readonly timeUnixMs: number;
+  readonly time_unix_ms: number;
   /** Found in the cache, read anew, and written by the model. */
   readonly reused: number;
   readonly read: number;
@@ -39,7 +39,7 @@ export function cacheUses(records: readonly SessionRecord[]): CacheUse[] {
     if (record.kind !== "assistant") continue;
     if (record.timings !== null) {
       const { cache_n, prompt_n, predicted_n } = record.timings;
-      const place = { turn: record.turn, timeUnixMs: record.time_unix_ms };
+      const place = { turn: record.turn, time_unix_ms: record.time_unix_ms };
       const counts = { reused: cache_n, read: prompt_n, written: predicted_n };
       uses.push({ ...place, ...counts, expected, cause: "" });
     }

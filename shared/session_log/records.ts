@@ -4,7 +4,7 @@
 // baseline file and this log, so a record's content is the very text that is sent.
 import { z } from "zod";
 import { CallId, MessageId, SessionId, Sha256, ToolName, TurnId } from "../ids/ids.ts";
-import { DataClass, Label } from "../labels/label.ts";
+import { Label } from "../labels/label.ts";
 import { err, ok, type Result } from "../results/result.ts";
 import { AuditHead, UnixMs } from "../wire/parts.ts";
 
@@ -30,6 +30,8 @@ export const LoggedCall = z.strictObject({
 });
 export type LoggedCall = z.output<typeof LoggedCall>;
 
+const IN_TURN = { time_unix_ms: UnixMs, turn: TurnId };
+
 /** Opens the log of an epoch: record 0. */
 export const OpenRecord = z.strictObject({
   kind: z.literal("open"),
@@ -45,15 +47,13 @@ export const OpenRecord = z.strictObject({
 export const LabelRecord = z.strictObject({
   kind: z.literal("label"),
   time_unix_ms: UnixMs,
-  class: DataClass,
-  untrusted: z.boolean(),
+  ...Label.shape,
   why: z.string().max(1_000),
 });
 
 export const UserRecord = z.strictObject({
   kind: z.literal("user"),
-  time_unix_ms: UnixMs,
-  turn: TurnId,
+  ...IN_TURN,
   message_id: MessageId,
   /** As sent to the model; `artifact` names the untouched original when the two differ. */
   content: text,
@@ -62,8 +62,7 @@ export const UserRecord = z.strictObject({
 
 export const AssistantRecord = z.strictObject({
   kind: z.literal("assistant"),
-  time_unix_ms: UnixMs,
-  turn: TurnId,
+  ...IN_TURN,
   content: text,
   reasoning_content: text,
   tool_calls: z.array(LoggedCall),
@@ -75,15 +74,13 @@ export const AssistantRecord = z.strictObject({
 
 export const ToolResultRecord = z.strictObject({
   kind: z.literal("tool_result"),
-  time_unix_ms: UnixMs,
-  turn: TurnId,
+  ...IN_TURN,
   call: CallId,
   /** The target tool: for a call through `call_tool`, the tool it named. */
   tool: z.string().max(256),
   /** As sent to the model: framed, neutralised, capped. */
   content: text,
-  class: DataClass,
-  untrusted: z.boolean(),
+  ...Label.shape,
   outcome: z.enum(["done", "failed", "denied", "unknown", "corrective"]),
   code: z.string().max(64).nullable(),
   /** The exact output, when it is longer than or other than what was sent. */
@@ -97,20 +94,17 @@ export const ToolResultRecord = z.strictObject({
 /** A derived text about one tool's output, for the index. */
 export const ToolSummaryRecord = z.strictObject({
   kind: z.literal("tool_summary"),
-  time_unix_ms: UnixMs,
-  turn: TurnId,
+  ...IN_TURN,
   call: CallId,
   tool: ToolName,
   content: text,
-  class: DataClass,
-  untrusted: z.boolean(),
+  ...Label.shape,
 });
 
 /** The server reused less of the prompt than it could have; token counts. */
 export const CacheLossRecord = z.strictObject({
   kind: z.literal("cache_loss"),
-  time_unix_ms: UnixMs,
-  turn: TurnId,
+  ...IN_TURN,
   expected: z.int().min(0),
   reused: z.int().min(0),
   guess: z.string().max(200),
@@ -127,8 +121,7 @@ export const NoticeRecord = z.strictObject({
 
 export const TurnEndRecord = z.strictObject({
   kind: z.literal("turn_end"),
-  time_unix_ms: UnixMs,
-  turn: TurnId,
+  ...IN_TURN,
   outcome: z.enum(["answered", "failed", "cancelled"]),
   /** The epoch up to here, so that a listing needs this record alone. */
   so_far: z.strictObject({ turns: z.int().min(0), label: Label }).optional(),

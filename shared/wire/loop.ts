@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { ApprovalId, CallId, MessageId, SessionId, ToolName, TurnId } from "../ids/ids.ts";
 import { Label } from "../labels/label.ts";
+import { CacheLossRecord } from "../session_log/records.ts";
 import { exchange, message } from "./exchange.ts";
 import { MAX_MESSAGE_BYTES, MAX_OUTPUT_BYTES } from "./limits.ts";
 import { RoleStatus, Seq, ShortText, UnixMs } from "./parts.ts";
@@ -123,12 +124,7 @@ export const LOOP_STATUS = exchange({
       cache: z.strictObject({
         measured: z.int().min(0),
         losses: z.int().min(0),
-        last: z.strictObject({
-          time_unix_ms: UnixMs,
-          expected: z.int().min(0),
-          reused: z.int().min(0),
-          guess: z.string().max(200),
-        }).nullable(),
+        last: CacheLossRecord.omit({ kind: true, turn: true }).nullable(),
       }),
     }),
   )],
@@ -200,6 +196,7 @@ export const CACHE_REPORT = exchange({
         time_unix_ms: UnixMs,
         reused: z.int().min(0),
         read: z.int().min(0),
+        written: z.int().min(0),
         /** Null when nobody can say. */
         expected: z.int().min(0).nullable(),
         cause: ShortText,

@@ -234,7 +234,7 @@ export function startProxy(
   const listener = Deno.listen({ transport: "unix", path });
   let isStopping = false;
   const dial = () => Deno.connect({ hostname, port });
-  const { done } = forward(listener, dial, 32, () => isStopping);
+  const done = forward(listener, dial, 32, () => isStopping);
   return {
     path,
     async stop() {
