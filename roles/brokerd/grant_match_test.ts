@@ -281,6 +281,43 @@ const arbQuestion = fc.record({
 }).map((some) => question(some));
 const height = (said: string) => said === "auto" ? 2 : said === "ask" ? 1 : 0;
 
+const arbWord = fc.record({
+  result_class: fc.constantFrom(...DATA_CLASSES),
+  untrusted: fc.boolean(),
+  approver: fc.constantFrom("any" as const, "local" as const),
+  secret: fc.constantFrom(undefined, "a", "b").map((name) =>
+    name === undefined ? name : { name, as: "stdin" }
+  ),
+});
+
+Deno.test("evaluate() the order of files changes nothing, and one more that fits only makes it stricter", () => {
+  const word = (grants: readonly Grant[], asked: Question) => {
+    const verdict = evaluate(setOf(grants), asked, BUILT_IN_NAMES);
+    if (verdict.verdict === "deny") return { said: verdict.verdict };
+    const { result_class, untrusted, approver, secret } = verdict.grant;
+    return { said: verdict.verdict, result_class, untrusted, approver, secret: secret?.name };
+  };
+  const both = fc.tuple(arbAllow, arbWord).map(([grant, more]): AllowGrant => ({
+    ...grant,
+    ...more,
+  }));
+  fc.assert(
+    fc.property(fc.array(both, { maxLength: 4 }), both, arbQuestion, (grants, more, asked) => {
+      const before = word(grants, asked);
+      deepStrictEqual(word(grants.toReversed(), asked), before);
+      const after = word([more, ...grants], asked);
+      deepStrictEqual(word([...grants, more], asked), after);
+      if (after.said !== before.said || after.said === "deny") return;
+      const rank = (name: string | undefined) => DATA_CLASSES.findIndex((one) => one === name);
+      ok(rank(after.result_class) >= rank(before.result_class));
+      ok(after.untrusted === true || before.untrusted === false);
+      ok(after.approver === "local" || before.approver === "any");
+      ok(after.secret === undefined || after.secret === before.secret);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
 Deno.test("evaluate() a matching deny dominates whatever else is granted", () => {
   fc.assert(
     fc.property(arbGrants, arbQuestion, (grants, asked) => {
