@@ -1,7 +1,7 @@
 // Guards "nothing of the house speaks to anything that is not listed": the whole house in a network
 // of its own, every packet of which is written down and compared with what `bxctl egress` says.
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
-import { inWatchedNetwork, NO_NETWORK, PUBLIC } from "../doubles/namespace/private_network.ts";
+import { inWatchedNetwork, NO_WATCH, PUBLIC } from "../doubles/namespace/private_network.ts";
 
 const PROGRAM = decodeURIComponent(new URL("in_network/whole_house.ts", import.meta.url).pathname);
 const RESOLVER = "udp 127.0.0.1:53";
@@ -13,7 +13,7 @@ function netTest(name: string, reason: string | null, run: () => Promise<void>):
 
 netTest(
   "watched network: a packet that nobody listed is seen, whatever it is",
-  NO_NETWORK,
+  NO_WATCH,
   async () => {
     const spy = `import { createSocket } from "node:dgram";
     const soon = (act) => Promise.race([act.catch(String), new Promise((r) => setTimeout(r, 300))]);
@@ -68,13 +68,13 @@ async function compare(
 
 netTest(
   "watched network: the whole house speaks to what bxctl egress lists and to nothing else",
-  NO_NETWORK ?? (Deno.uid() === 0 ? "for an ordinary user; root has the test below" : null),
+  NO_WATCH ?? (Deno.uid() === 0 ? "for an ordinary user; root has the test below" : null),
   async () => void await compare("without", null),
 );
 
 netTest(
   "watched network: the whole house with its containers, as root sees it",
-  NO_NETWORK ?? (Deno.uid() === 0 ? null : "only root can give rootless containers such a network"),
+  NO_WATCH ?? (Deno.uid() === 0 ? null : "only root can give rootless containers such a network"),
   async () => {
     const home = (await Deno.readTextFile("/etc/passwd")).split("\n")
       .find((line) => line.startsWith("boxmaker:"))?.split(":")[5];

@@ -35,6 +35,22 @@ export async function inPrivateNetwork(
   }
 }
 
+const ASIS = ["--map-user", String(Deno.uid()), "--map-group", String(Deno.gid()), "--keep-caps"];
+const WATCH_SHARE = Deno.uid() === 0 ? ["-mn"] : ["-Umn", ...ASIS];
+
+/** Why no watched network can be made here, or null. */
+export const NO_WATCH = NO_NETWORK ?? await watchReason();
+
+async function watchReason(): Promise<string | null> {
+  const { success } = await new Deno.Command("unshare", {
+    args: [...WATCH_SHARE, "/bin/sh", "-c", "ip link add v0 type veth peer name v1"],
+    env: { PATH: `${Deno.env.get("PATH") ?? ""}:/usr/sbin:/sbin` },
+    stdin: "null",
+    stderr: "null",
+  }).output();
+  return success ? null : "no network with a way out of its own can be made here";
+}
+
 const WATCHER = decodeURIComponent(new URL("packets.ts", import.meta.url).pathname);
 /** An address of the wide world that lies on this network's own loopback. */
 export const PUBLIC = "93.184.216.34";
@@ -72,8 +88,6 @@ export async function inWatchedNetwork(
   user: { readonly name: string; readonly home: string } | null,
 ): Promise<{ success: boolean; out: string; err: string; packets: string[] }> {
   const folder = await Deno.makeTempDir({ prefix: "bxn" });
-  const ids = ["--map-user", String(Deno.uid()), "--map-group", String(Deno.gid())];
-  const share = user === null ? ["-Umn", ...ids, "--keep-caps"] : ["-mn"];
   const become = user === null ? [] : ["--reuid", user.name, "--regid", user.name, "--init-groups"];
   const path = `${
     Deno.execPath().replace(/\/[^/]*$/, "")
@@ -83,7 +97,7 @@ export async function inWatchedNetwork(
   try {
     const { success, stdout, stderr } = await new Deno.Command("unshare", {
       args: [
-        ...[...share, "/bin/sh", "-c", WATCHED, "sh", folder, Deno.execPath()],
+        ...[...WATCH_SHARE, "/bin/sh", "-c", WATCHED, "sh", folder, Deno.execPath()],
         ...["setpriv", ...become, "--inh-caps=-all", "--ambient-caps=-all", ...env, ...argv],
       ],
       env: { PATH: path, DENO_NO_UPDATE_CHECK: "1" },
