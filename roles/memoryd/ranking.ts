@@ -14,8 +14,8 @@ const KIND_WEIGHT = 0.3;
 /** Weight of the words for a scene's days against its own. */
 const DAY_WEIGHT = 3;
 /** Matches that one search may rank; words that have more say little. */
-const MAX_ROWS = 4_000;
-const MAX_SCENES = 1_000;
+const MAX_ROWS = 2_000;
+const MAX_SCENES = 500;
 /** Rows that are looked at beside their scenes. */
 const CANDIDATES = 60;
 
