@@ -7,7 +7,7 @@ import { err, ok } from "../../shared/results/result.ts";
 import { readSecret } from "../../shared/secrets/secret_store.ts";
 import { listen } from "../../shared/wire/listen.ts";
 import { startGateway } from "./gateway.ts";
-import { type Network, networkOf } from "./network.ts";
+import { isLostSocket, type Network, networkOf } from "./network.ts";
 import { makePeers } from "./peers.ts";
 import { brokerRoutes, ownerRoutes } from "./requests.ts";
 import { openStore } from "./store.ts";
@@ -68,4 +68,4 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
   });
   log.info(`started; the channel is ${url}`);
   return serve({ gateway, store, network }, "");
-});
+}, isLostSocket);

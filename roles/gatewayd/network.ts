@@ -3,7 +3,9 @@
 // 1. A reused connection that closes before its answer makes the runtime send the same request again by
 //    itself, though the server may have carried it out. So whatever changes something gets a connection
 //    of its own, and what became of it is this role's to find out.
-// 2. A close handshake may never end, so an end is reported when it is asked for, and what comes later
+// 2. Closing a WebSocket that was reset a moment ago makes the runtime reject a promise of its own that
+//    nobody can catch; `isLostSocket` knows it, and gatewayd goes on.
+// 3. A close handshake may never end, so an end is reported when it is asked for, and what comes later
 //    is dropped.
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { OpenWire } from "./connection.ts";
@@ -30,6 +32,12 @@ export function networkOf(certificates: string | null): Network {
       single.close();
     },
   };
+}
+
+/** Whether a rejection is the runtime's own about a socket: an error of the system, from no line of ours. */
+export function isLostSocket(reason: unknown): boolean {
+  return reason instanceof TypeError && /\(os error \d+\)$/.test(reason.message) &&
+    !/\n\s+at /.test(reason.stack ?? "");
 }
 
 function wireOf(socket: WebSocket, on: Parameters<OpenWire>[2]): ReturnType<OpenWire> {

@@ -1,8 +1,10 @@
-// Guards: a request that changes something reaches the server once, whatever becomes of its connection.
-import { deepStrictEqual, match, rejects } from "node:assert";
+// Guards: a request that changes something reaches the server once, whatever becomes of its connection;
+// and no reset of a WebSocket, whenever it comes, can end the role.
+import { deepStrictEqual, match, rejects, strictEqual } from "node:assert";
+import { createHash } from "node:crypto";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { networkOf } from "./network.ts";
+import { type AddressInfo, createServer as createRawServer } from "node:net";
+import { isLostSocket, networkOf } from "./network.ts";
 
 Deno.test("networkOf() a change whose connection closes before its answer arrived once, and fails", async () => {
   const arrived: string[] = [];
@@ -36,5 +38,68 @@ Deno.test("networkOf() a change whose connection closes before its answer arrive
     network.close();
     server.closeAllConnections();
     server.close();
+  }
+});
+
+/** Answers every upgrade and resets its line at once. */
+function resetting(): Promise<{ readonly port: number; close(): void }> {
+  const server = createRawServer((socket) => {
+    let text = "";
+    socket.on("error", () => {});
+    socket.on("data", (piece) => {
+      text += piece;
+      const key = /Sec-WebSocket-Key: (.*)\r\n[\s\S]*\r\n\r\n/i.exec(text)?.[1];
+      if (key === undefined) return;
+      text = "";
+      const accept = createHash("sha1").update(key + GUID).digest("base64");
+      const head = `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n` +
+        `Connection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`;
+      socket.write(head);
+      socket.write(HELLO);
+      socket.resetAndDestroy();
+    });
+  });
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => {
+      resolve({ port: Object(server.address()).port, close: () => void server.close() });
+    });
+  });
+}
+
+const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const HELLO = new Uint8Array([0x81, 2, 0x68, 0x69]);
+
+Deno.test("isLostSocket() knows what the runtime lets go of when a line is reset, and nothing else", async () => {
+  const reasons: unknown[] = [];
+  const onRejection = (event: PromiseRejectionEvent) => {
+    reasons.push(event.reason);
+    event.preventDefault();
+  };
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  const server = await resetting();
+  const network = networkOf(null);
+  try {
+    for (let i = 0; i < 100; i++) {
+      await new Promise<void>((resolve) => {
+        const wire = network.open(`ws://127.0.0.1:${server.port}/`, {}, {
+          open: () => wire.send("{}"),
+          message: () => wire.send("{}"),
+          end: resolve,
+        });
+        setTimeout(() => wire.close(), i % 5);
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    deepStrictEqual(reasons.filter((reason) => !isLostSocket(reason)), []);
+  } finally {
+    globalThis.removeEventListener("unhandledrejection", onRejection);
+    network.close();
+    server.close();
+  }
+  const own = new TypeError("Connection reset by peer (os error 104)");
+  for (
+    const reason of [own, new TypeError("x is not a function"), new Error("os error 104"), null]
+  ) {
+    strictEqual(isLostSocket(reason), false);
   }
 });

@@ -18,12 +18,14 @@ const STOP_MS = 8_000;
 
 /**
  * Boots `role`, runs `start`, and ends the process on SIGTERM or SIGINT. A refusal to start and a
- * thrown invariant are logged and end the process with status 1.
+ * thrown invariant are logged and end the process with status 1. `isOutside` tells apart what the
+ * runtime itself lets go of when something outside breaks, and nobody can catch.
  */
 export async function runRole<S extends z.ZodType>(
   role: Role,
   schema: S,
   start: (booted: Booted<z.output<S>>) => Promise<Result<Running>> | Result<Running>,
+  isOutside: (reason: unknown) => boolean = () => false,
 ): Promise<void> {
   const booted = boot(role, schema, Deno.env.get("BOXMAKER_HOME"), writeLog);
   if (!booted.ok) {
@@ -32,6 +34,7 @@ export async function runRole<S extends z.ZodType>(
   }
   const { log, lock } = booted.value;
   globalThis.addEventListener("unhandledrejection", (event) => {
+    if (isOutside(event.reason)) return event.preventDefault();
     log.error(`an invariant broke: ${stackOf(event.reason)}`);
     Deno.exit(1);
   });

@@ -2,7 +2,7 @@
 // interval shortened. The stand-in of loopd keeps turns and its outbox the way loopd does: it takes a
 // message once, answers in order, and tells of each item until it is acknowledged.
 import { startGateway } from "../../roles/gatewayd/gateway.ts";
-import { networkOf } from "../../roles/gatewayd/network.ts";
+import { isLostSocket, networkOf } from "../../roles/gatewayd/network.ts";
 import type { LoopEvent, Peers, Submitted } from "../../roles/gatewayd/peers.ts";
 import { openStore, type Store } from "../../roles/gatewayd/store.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
@@ -208,6 +208,15 @@ export interface HouseOptions {
   readonly before?: (rig: Rig) => void;
 }
 
+/** As gatewayd's process does; the answer undoes it. */
+function letGoOfLostSockets(): () => void {
+  const onRejection = (event: PromiseRejectionEvent) => {
+    if (isLostSocket(event.reason)) event.preventDefault();
+  };
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  return () => globalThis.removeEventListener("unhandledrejection", onRejection);
+}
+
 export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayHouse> {
   const rig = await startRig({
     timeScale: 0.02,
@@ -218,6 +227,7 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
   const loop = options.loop ?? loopDouble();
   const log: string[] = [];
   const network = networkOf(null);
+  const heedAll = letGoOfLostSockets();
   const config = GatewaydConfig.parse({
     mattermost: { url: rig.double.url, owner_id: rig.owner.id, ...options.mattermost },
     test: { timers_divided_by: FACTOR },
@@ -272,6 +282,7 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
     async [Symbol.asyncDispose]() {
       await house.stopGateway();
       network.close();
+      heedAll();
       await rig.double.stop();
       await Deno.remove(folder, { recursive: true });
       if (log.join("").includes(rig.bot.token)) throw new Error("The token is in the log");
