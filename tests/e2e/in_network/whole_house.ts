@@ -53,7 +53,7 @@ await chat("recall", "recall tanks blue");
 await chat("list", `list ${papers}`);
 if (hasContainers) {
   await chat("fetch", `fetch ${PAGE}/`);
-  said.phone = String(await mattermost.phone?.(`${papers}/plan.txt`));
+  said.phone = String(await mattermost.phone?.(`${papers}/plan.txt`, "play"));
 } else {
   const egress = socketPath(house.home, "broker-egress/egress");
   await using way = await openWay(egress, { origins: [PAGE] }, () => Promise.resolve());
