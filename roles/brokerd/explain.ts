@@ -93,12 +93,18 @@ export function explain(
   const nearest = verdict.findings.find(({ said }) =>
     said === code || (code === "denied_by_grant" && said === "deny")
   );
+  const fitting = verdict.findings.filter(({ said }) => said === code)
+    .map(({ grant }) => grant).join(" and by ");
   say(
     verdict.verdict === "deny"
       ? `deny: ${code}: ${REASONS[verdict.code]}${
         nearest === undefined ? "" : ` (${nearest.grant})`
       }`
-      : `${code} by grant ${verdict.grant.name}`,
+      : `${code} by grant ${fitting}`,
   );
+  if (verdict.verdict !== "deny") {
+    const { result_class, untrusted } = verdict.grant;
+    say(`its result will be ${result_class}, ${untrusted ? "untrusted" : "trusted"}`);
+  }
   return end(verdict.verdict, code);
 }
