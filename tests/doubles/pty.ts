@@ -5,7 +5,7 @@ export const NO_PTY: string | null = await new Deno.Command("script", { args: ["
 export interface Pty {
   /** Everything that the terminal has shown so far. */
   screen(): string;
-  /** Waits until the screen shows this; throws after ten seconds. */
+  /** Waits until the screen shows this; throws after a minute. */
   see(what: RegExp): Promise<void>;
   type(keys: string): Promise<void>;
   /** Waits for the program's end and gives the whole screen. */
@@ -31,7 +31,7 @@ export function onTerminal(line: string, env: Readonly<Record<string, string>>):
   return {
     screen: () => screen,
     async see(what) {
-      for (let i = 0; i < 400; i++) {
+      for (let i = 0; i < 2_400; i++) {
         if (what.test(screen)) return;
         await new Promise((resolve) => setTimeout(resolve, 25));
       }

@@ -33,7 +33,7 @@ houseTest(
     );
     deepStrictEqual(results.map((one) => one.outcome), ["unknown"]);
     for (let i = 0; (await podman(["container", "exists", container])).code === 0; i++) {
-      isTrue(i < 100, "the container outlived brokerd");
+      isTrue(i < 600, "the container outlived brokerd");
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     strictEqual(origin.seen.length, 1, "it was done again");

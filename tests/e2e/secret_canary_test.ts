@@ -117,7 +117,7 @@ houseTest("canary: a secret reaches the origin and nothing else keeps or shows i
 /** Waits until the record of what went over the wire holds this. */
 async function posted(path: string, text: string): Promise<void> {
   for (let i = 0; !(await Deno.readTextFile(path)).includes(text); i++) {
-    isTrue(i < 400, "the question was not posted");
+    isTrue(i < 1_200, "the question was not posted");
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -71,7 +71,7 @@ mount --bind "$folder/resolv.conf" /etc/resolv.conf
 "$deno" run -A --quiet "${WATCHER}" "$folder/packets" &
 watcher=$!
 i=0
-while ! grep -qs watching "$folder/packets"; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; sleep 0.05; done
+while ! grep -qs watching "$folder/packets"; do i=$((i + 1)); [ $i -lt 1200 ] || exit 1; sleep 0.05; done
 status=0
 "$@" || status=$?
 sleep 0.2

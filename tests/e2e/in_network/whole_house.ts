@@ -63,7 +63,7 @@ if (hasContainers) {
 const egress = JSON.parse((await house.bx(["egress", "--json"])).out);
 const statusNow = async () => JSON.parse((await house.bx(["status", "--json"])).out);
 let status = await statusNow();
-for (let i = 0; i < 100 && status.gatewayd?.channel !== "connected"; i++) {
+for (let i = 0; i < 600 && status.gatewayd?.channel !== "connected"; i++) {
   await new Promise((resolve) => setTimeout(resolve, 100));
   status = await statusNow();
 }
