@@ -79,9 +79,11 @@ export function beginAfter(
   const lost = { ...broken, to: anchor?.n ?? -1 };
   const repaired = putAside(disk, folder, lost, finding);
   if (!repaired.ok) return repaired;
-  if (!stored.ok) {
-    const moved = moveFile(disk, headPath, `${folder}/${freeName(disk, folder, "head.json")}`);
-    if (!moved.ok) return moved;
+  // A head that cannot be read, and what an interrupted rotation has begun, make room as well.
+  const inTheWay = [...(stored.ok ? [] : ["head.json"]), ...(file === broken.file ? [] : [file])];
+  for (const name of inTheWay) {
+    const moved = moveFile(disk, `${folder}/${name}`, `${folder}/${freeName(disk, folder, name)}`);
+    if (!moved.ok && moved.code !== "file-missing") return moved;
   }
   const before = repaired.value.kept_as ?? broken.file;
   const previous = anchor === null ? {} : { previous: { file: before, ...anchor } };

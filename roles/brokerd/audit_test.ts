@@ -276,6 +276,21 @@ Deno.test("repairClosed() a declared repair keeps what was damaged, says what wa
   }
 });
 
+Deno.test("repairClosed() what an interrupted rotation began is put aside too", async () => {
+  const test = await filled();
+  const next = `${HOME}/audit/2026-12.jsonl`;
+  test.disk.plant(next, encodeUtf8(textOf(test).split("\n")[0] + "\n"));
+  plantLog(test, textOf(test).replace("private", "public"));
+  test.clock.setWall(test.clock.nowUnixMs() + 2 * DAY);
+  const opened = openHouse(test.ports);
+  ok(!opened.ok && opened.code === "audit-broken");
+  ok(repairClosed(test.ports, `${HOME}/audit`, opened).ok);
+  const house = test.open();
+  const verified = await house.audit.verify(null, () => {});
+  ok(verified.ok && verified.value.is_whole, verified.ok ? verified.value.finding : "");
+  await house.close();
+});
+
 Deno.test("repair() an older month that was damaged is declared lost in the running log", async () => {
   const test = await filled();
   test.clock.setWall(test.clock.nowUnixMs() + 2 * DAY);
