@@ -140,7 +140,7 @@ async function askHoldingSlot(
 ): Promise<Result<{ readonly answer: Answer; readonly isFirstSight: boolean }>> {
   const { house, session } = turn;
   const { model, thinking_tokens } = house.config.inference;
-  const ready = await house.ready();
+  const ready = await readyOrCancelled(turn);
   if (!ready.ok) return ready;
   const { baseline, records, id } = session.file;
   const body = requestBody(baseline, records, turn.turn, { model, slot: session.slot });
@@ -167,6 +167,18 @@ async function askHoldingSlot(
     },
   });
   return asked.ok ? ok({ answer: asked.value, isFirstSight }) : asked;
+}
+
+/** Waits for the self-test; one who cancels does not, while it goes on for the others. */
+function readyOrCancelled({ house, signal, isStopping }: Turn): Promise<Result<null>> {
+  return new Promise((resolve) => {
+    const leave = () => isStopping() || resolve(err("turn-cancelled", "Left the self-test"));
+    signal.addEventListener("abort", leave);
+    house.ready().then((done) => {
+      signal.removeEventListener("abort", leave);
+      resolve(done);
+    });
+  });
 }
 
 /** Thoughts of earlier answers of the turn; the log has their text, so about four bytes a token. */

@@ -1,9 +1,18 @@
 // Guards the README's sentences on a turn, over real sockets: what the model, brokerd and memoryd may
 // do wrong, and what the owner and the model are told.
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
-import { newSession, toolManifest } from "../../tests/doubles/loopd_house.ts";
+import { newSession, toolManifest, value } from "../../tests/doubles/loopd_house.ts";
 import { call, inOrder, say, type Script, speak } from "../../tests/doubles/llama/turn.ts";
-import { houseTest, results, session, viaCall, warm } from "../../tests/doubles/loopd_rig.ts";
+import {
+  asked,
+  houseTest,
+  passing,
+  results,
+  session,
+  until,
+  viaCall,
+  warm,
+} from "../../tests/doubles/loopd_rig.ts";
 
 houseTest(
   "runTurn() tells the owner when the model server is down, and keeps the message",
@@ -162,3 +171,23 @@ houseTest("cancel() withdraws a call that waits for the owner", {}, async (house
   strictEqual(house.broker.cancels.length, 1);
   deepStrictEqual(results(house).map((r) => r.outcome), ["unknown"]);
 });
+
+houseTest(
+  "cancel() ends a turn that waits for the self-test, which goes on for the next one",
+  {},
+  async (house) => {
+    const slow = Promise.withResolvers<void>();
+    house.llama.script(async (request, state) => {
+      if (asked(house).length === 1) await slow.promise;
+      return await passing(request, state);
+    });
+    const { turn } = value(await house.submit(session, "hello")).body;
+    await until(() => asked(house).length === 1);
+    await house.cancel(session);
+    strictEqual((await house.item((one) => one.turn === turn)).code, "turn-cancelled");
+    const next = house.say(session, "and now");
+    slow.resolve();
+    strictEqual((await next).text, "Hello.");
+    strictEqual(asked(house).length, 3, "two of the self-test, one of the second turn");
+  },
+);
