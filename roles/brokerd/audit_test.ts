@@ -5,6 +5,7 @@ import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { HOME, openChat, type TestHouse, testHouse } from "../../tests/doubles/broker_house.ts";
 import { hashLine } from "../../shared/chain/chain_record.ts";
 import { AUDIT_DOMAIN } from "./audit_records.ts";
+import { SimulatedCrash } from "../../tests/doubles/faulty_disk.ts";
 import { openHouse } from "./house.ts";
 import { repairClosed, verifyClosed } from "./audit.ts";
 import { brokenLogRoutes } from "./audit_requests.ts";
@@ -289,6 +290,44 @@ Deno.test("repairClosed() what an interrupted rotation began is put aside too", 
   const verified = await house.audit.verify(null, () => {});
   ok(verified.ok && verified.value.is_whole, verified.ok ? verified.value.finding : "");
   await house.close();
+});
+
+Deno.test("repairClosed() a crash at any disk call loses nothing that was put aside, and can be gone on from", async () => {
+  const folder = `${HOME}/audit`;
+  let disks = 0;
+  for (let failAt = 1;; failAt++) {
+    const test = await filled();
+    plantLog(test, textOf(test).replace("private", "public"));
+    const damaged = textOf(test);
+    const opened = openHouse(test.ports);
+    ok(!opened.ok);
+    test.disk.setFault({ failAt, kind: "crash", lasting: "for_good", seed: 1 });
+    try {
+      repairClosed(test.ports, folder, opened);
+    } catch (thrown) {
+      if (!(thrown instanceof SimulatedCrash)) throw thrown;
+    }
+    if (!test.disk.hasCrashed()) break;
+    for (const disk of test.disk.afterCrash("edges")) {
+      disks++;
+      const next = testHouse({}, disk);
+      let house = openHouse(next.ports);
+      for (let i = 0; !house.ok && i < 3; i++) {
+        ok(repairClosed(next.ports, folder, house).ok, `call ${failAt}: ${house.detail}`);
+        house = openHouse(next.ports);
+      }
+      ok(house.ok, `call ${failAt}: ${house.ok ? "" : house.detail}`);
+      const verified = await house.value.audit.verify(null, () => {});
+      ok(
+        verified.ok && verified.value.is_whole,
+        `${failAt}: ${verified.ok && verified.value.finding}`,
+      );
+      await house.value.close();
+      const kept = disk.list(folder).map(({ name }) => textOf(next, `${folder}/${name}`));
+      ok(kept.includes(damaged), `call ${failAt}: what was damaged is gone`);
+    }
+  }
+  ok(disks > 5, `only ${disks} crashes`);
 });
 
 Deno.test("repair() an older month that was damaged is declared lost in the running log", async () => {
