@@ -54,6 +54,7 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
   const certificates = ca_file === undefined ? ok(null) : readText(disk, ca_file, MAX_CA_BYTES);
   if (!certificates.ok) return certificates;
   const network = networkOf(certificates.value);
+  if (!network.ok) return network;
   const store = openStore(`${home}/queue/queue.db`, clock.nowUnixMs);
   const gateway = startGateway({
     config,
@@ -64,8 +65,8 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
     log,
     store,
     peers: makePeers(socket),
-    network,
+    network: network.value,
   });
   log.info(`started; the channel is ${url}`);
-  return serve({ gateway, store, network }, "");
+  return serve({ gateway, store, network: network.value }, "");
 }, isLostSocket);

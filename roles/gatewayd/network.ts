@@ -7,6 +7,7 @@
 //    nobody can catch; `isLostSocket` knows it, and gatewayd goes on.
 // 3. A close handshake may never end, so an end is reported when it is asked for, and what comes later
 //    is dropped.
+import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { OpenWire } from "./connection.ts";
 
@@ -19,19 +20,26 @@ export interface Network {
 }
 
 /** The way to the server; `certificates` (PEM) are trusted beside the well-known authorities. */
-export function networkOf(certificates: string | null): Network {
+export function networkOf(certificates: string | null): Result<Network> {
   const caCerts = certificates === null ? [] : [certificates];
-  const kept = Deno.createHttpClient({ caCerts });
-  const single = Deno.createHttpClient({ caCerts, poolMaxIdlePerHost: 0 });
-  return {
-    fetch: (input, init) =>
-      fetch(input, { ...init, client: init?.method === "GET" ? kept : single }),
-    open: (url, headers, on) => wireOf(new WebSocket(url, { headers, client: kept }), on),
-    close() {
-      kept.close();
-      single.close();
-    },
-  };
+  if (!caCerts.every((text) => text.includes("-----BEGIN CERTIFICATE-----"))) {
+    return err("config-invalid", "ca_file holds no certificate in PEM form");
+  }
+  try {
+    const kept = Deno.createHttpClient({ caCerts });
+    const single = Deno.createHttpClient({ caCerts, poolMaxIdlePerHost: 0 });
+    return ok({
+      fetch: (input, init) =>
+        fetch(input, { ...init, client: init?.method === "GET" ? kept : single }),
+      open: (url, headers, on) => wireOf(new WebSocket(url, { headers, client: kept }), on),
+      close() {
+        kept.close();
+        single.close();
+      },
+    });
+  } catch (thrown) {
+    return err("config-invalid", `ca_file cannot be used: ${messageOf(thrown)}`);
+  }
 }
 
 /** Whether a rejection is the runtime's own about a socket: an error of the system, from no line of ours. */

@@ -4,6 +4,7 @@ import { deepStrictEqual, match, rejects, strictEqual } from "node:assert";
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createRawServer } from "node:net";
+import { plainNetwork } from "../../tests/doubles/gatewayd.ts";
 import { isLostSocket, networkOf } from "./network.ts";
 
 Deno.test("networkOf() a change whose connection closes before its answer arrived once, and fails", async () => {
@@ -21,7 +22,7 @@ Deno.test("networkOf() a change whose connection closes before its answer arrive
   await bound.promise;
   const address = server.address();
   const port = typeof address === "object" ? (address satisfies AddressInfo | null)?.port : 0;
-  const network = networkOf(null);
+  const network = plainNetwork();
   const send = async (method: string, path: string) => {
     const body = method === "GET" ? {} : { body: "{}" };
     const answer = await network.fetch(`http://127.0.0.1:${port}${path}`, { method, ...body });
@@ -77,7 +78,7 @@ Deno.test("isLostSocket() knows what the runtime lets go of when a line is reset
   };
   globalThis.addEventListener("unhandledrejection", onRejection);
   const server = await resetting();
-  const network = networkOf(null);
+  const network = plainNetwork();
   try {
     for (let i = 0; i < 100; i++) {
       await new Promise<void>((resolve) => {
@@ -101,5 +102,14 @@ Deno.test("isLostSocket() knows what the runtime lets go of when a line is reset
     const reason of [own, new TypeError("x is not a function"), new Error("os error 104"), null]
   ) {
     strictEqual(isLostSocket(reason), false);
+  }
+});
+
+Deno.test("networkOf() a ca_file that is no certificate is refused, not passed over", async () => {
+  const key = new URL("../../tests/doubles/mattermost/tls/key.pem", import.meta.url);
+  const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  for (const text of ["", "garbage", broken, await Deno.readTextFile(key)]) {
+    const network = networkOf(text);
+    strictEqual(network.ok ? "taken" : network.code, "config-invalid", text);
   }
 });

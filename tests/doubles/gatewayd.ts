@@ -2,7 +2,7 @@
 // interval shortened. The stand-in of loopd keeps turns and its outbox the way loopd does: it takes a
 // message once, answers in order, and tells of each item until it is acknowledged.
 import { startGateway } from "../../roles/gatewayd/gateway.ts";
-import { isLostSocket, networkOf } from "../../roles/gatewayd/network.ts";
+import { isLostSocket, type Network, networkOf } from "../../roles/gatewayd/network.ts";
 import type { LoopEvent, Peers, Submitted } from "../../roles/gatewayd/peers.ts";
 import { openStore, type Store } from "../../roles/gatewayd/store.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
@@ -208,6 +208,13 @@ export interface HouseOptions {
   readonly before?: (rig: Rig) => void;
 }
 
+/** The way to a server without a certificate. */
+export function plainNetwork(): Network {
+  const network = networkOf(null);
+  if (!network.ok) throw new Error(network.detail);
+  return network.value;
+}
+
 /** As gatewayd's process does; the answer undoes it. */
 function letGoOfLostSockets(): () => void {
   const onRejection = (event: PromiseRejectionEvent) => {
@@ -226,7 +233,7 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
   const folder = await Deno.makeTempDir({ prefix: "bxg" });
   const loop = options.loop ?? loopDouble();
   const log: string[] = [];
-  const network = networkOf(null);
+  const network = plainNetwork();
   const heedAll = letGoOfLostSockets();
   const config = GatewaydConfig.parse({
     mattermost: { url: rig.double.url, owner_id: rig.owner.id, ...options.mattermost },

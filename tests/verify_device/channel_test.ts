@@ -173,5 +173,11 @@ Deno.test("findChannel() takes half a configuration for a fault and none for non
   strictEqual(env({ BOXMAKER_MATTERMOST_URL: url })?.ok, false);
   const owner = { BOXMAKER_MATTERMOST_URL: url, BOXMAKER_MATTERMOST_OWNER_ID: ID };
   strictEqual(env(owner)?.ok, false);
-  strictEqual(env({ ...owner, BOXMAKER_SECRET_MATTERMOST: "t" })?.ok, true);
+  const whole = { ...owner, BOXMAKER_SECRET_MATTERMOST: "t" };
+  strictEqual(env(whole)?.ok, true);
+  const file = (name: string) => decodeURIComponent(new URL(name, TLS).pathname);
+  strictEqual(env({ ...whole, BOXMAKER_MATTERMOST_CA_FILE: file("ca.pem") })?.ok, true);
+  for (const name of ["key.pem", "none.pem"]) {
+    strictEqual(env({ ...whole, BOXMAKER_MATTERMOST_CA_FILE: file(name) })?.ok, false, name);
+  }
 });

@@ -52,6 +52,9 @@ function named(mattermost: Mattermost, env: (name: string) => string | undefined
   if (!secret.ok) return secret;
   const certificates = ca_file === undefined ? ok(null) : readText(denoDisk, ca_file, 1_048_576);
   if (!certificates.ok) return certificates;
+  if (certificates.value?.includes("-----BEGIN CERTIFICATE-----") === false) {
+    return err("config-invalid", "ca_file holds no certificate in PEM form");
+  }
   return ok({
     url,
     owner: owner_id,
