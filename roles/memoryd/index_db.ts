@@ -101,25 +101,16 @@ export interface IndexDb {
 }
 
 /**
- * Opens an index file of this form and class limit; undefined when it is another or none. With
- * `check` also when SQLite finds it damaged, which takes as long as reading all of it.
+ * Opens an index file of this form and class limit; undefined when it is another or none. That it is
+ * whole is not looked at: its keeper knows, or builds it anew.
  */
-export function openIndexDb(
-  path: string,
-  maxClass: DataClass,
-  how: "check" | "sealed" = "check",
-): IndexDb | undefined {
+export function openIndexDb(path: string, maxClass: DataClass): IndexDb | undefined {
   const db = new DatabaseSync(path);
   try {
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     const tables = db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'about'").get();
     const about = tables?.n === 1 ? db.prepare("SELECT * FROM about").get() : undefined;
-    if (
-      about?.form === INDEX_FORM && about.max_class === maxClass &&
-      (how === "sealed" || isWhole(db))
-    ) {
-      return indexDb(db);
-    }
+    if (about?.form === INDEX_FORM && about.max_class === maxClass) return indexDb(db);
   } catch (thrown) {
     db.close();
     throw thrown;

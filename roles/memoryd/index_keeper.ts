@@ -3,6 +3,8 @@
 //
 // 1. Changes happen one after another; a search waits for none of them while there is a whole index.
 // 2. While there is none, a search waits a little and then answers from what is built so far.
+// 3. An index without its seal (after a crash) is used at once and built anew in the background: no
+//    check of SQLite's notices every changed byte.
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
@@ -42,6 +44,8 @@ type State = {
   whole: IndexDb | undefined;
   building: IndexDb | undefined;
   isClosed: boolean;
+  /** Whether every byte of `whole` is known to be right. */
+  isSure: boolean;
   /** The last change under way; the next one waits for it. */
   last: Promise<unknown>;
   /** Settled when the index is whole and has what was there at the start. */
@@ -55,17 +59,19 @@ export function openKeeper(at: KeeperPlace): IndexKeeper {
     whole: undefined,
     building: undefined,
     isClosed: false,
+    isSure: false,
     last: done,
     ready: done,
   };
   try {
-    state.whole = opened(at);
+    state.whole = opened(at, state);
   } catch (thrown) {
     lose(at, state, thrown);
   }
   state.ready = state.whole === undefined
     ? rebuild(at, state)
     : update(at, state, (db) => readAll(db, at));
+  if (state.whole !== undefined && !state.isSure) void rebuild(at, state);
   return {
     search: (question, k) => search(at, state, question, k),
     update: (session) =>
@@ -89,18 +95,19 @@ export function openKeeper(at: KeeperPlace): IndexKeeper {
       state.isClosed = true;
       const whole = state.whole;
       state.whole = undefined;
-      if (whole === undefined || !closeQuietly(whole)) return;
+      if (whole === undefined || !closeQuietly(whole) || !state.isSure) return;
       const sealed = sealIndex(at.disk, pathOf(at));
       if (!sealed.ok) at.log(`The index could not be sealed: ${sealed.detail}`);
     },
   };
 }
 
-function opened(at: KeeperPlace): IndexDb | undefined {
+function opened(at: KeeperPlace, state: State): IndexDb | undefined {
   const seal = breakSeal(at.disk, pathOf(at));
   if (!seal.ok) throw new Error(seal.detail);
   if (seal.value === "broken") throw new Error("It is not as it was when it was closed");
-  return openIndexDb(pathOf(at), at.maxClass, seal.value === "whole" ? "sealed" : "check");
+  state.isSure = seal.value === "whole";
+  return openIndexDb(pathOf(at), at.maxClass);
 }
 
 function pathOf(at: KeeperPlace): string {
@@ -151,7 +158,7 @@ function update(
 
 function rebuild(at: KeeperPlace, state: State): Promise<void> {
   return inTurn(state, async () => {
-    if (state.whole !== undefined || state.isClosed) return;
+    if (state.whole !== undefined && state.isSure || state.isClosed) return;
     const built = await build(at, state, at.onStep);
     if (!built.ok) at.log(`The index could not be built: ${built.detail}`);
   });
@@ -191,7 +198,8 @@ async function build(at: KeeperPlace, state: State, hear: OnStep): Promise<Resul
     const placed = exchangeIndex(at.disk, at.folder, fresh, pathOf(at));
     if (!placed.ok) return placed;
     state.whole = openIndexDb(pathOf(at), at.maxClass);
-    if (state.whole !== undefined) return ok(undefined);
+    state.isSure = state.whole !== undefined;
+    if (state.isSure) return ok(undefined);
     return err("memory-index-damaged", "The new index is not whole");
   } catch (thrown) {
     return err("memory-index-damaged", messageOf(thrown));

@@ -11,7 +11,8 @@ import { brokerRoutes, loopRoutes, ownerRoutes, type Parts } from "./requests.ts
 
 const MAX_STARTER_BYTES = 65_536;
 const RECALL_MS = 10_000;
-const STUCK_MS = 60_000;
+/** A check of a million texts after a crash is one step of the Worker, and may take a minute. */
+const STUCK_MS = 180_000;
 const STARTER = new URL("../../memory/soul.md", import.meta.url);
 
 await runRole("memoryd", MemorydConfig, (booted) => {

@@ -3,7 +3,8 @@
 // 1. Candidates are the rows whose own or neighbouring words match, by bm25.
 // 2. A candidate gains what its scene (the stretch of its log around it) is worth as a document of its
 //    own, the days it happened on included. A scene that matches also offers its first row.
-// 3. Work is bounded: of terms that are in too many rows or scenes the most common are left out.
+// 3. Work is bounded: of terms that are in too many rows or scenes the most common are left out, and of
+//    those with the one that is left only the newest count.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { matchQuery, type Terms } from "./words.ts";
 
@@ -32,11 +33,15 @@ export function ranker(db: DatabaseSync): Ranker {
   // bm25 is the more negative the better.
   const best = db.prepare(
     `WITH found AS MATERIALIZED (
-       SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}, ${KIND_WEIGHT}) AS score FROM words WHERE words MATCH ?
-       ORDER BY score, rowid DESC LIMIT ${CANDIDATES}
+       SELECT id, score FROM (
+         SELECT rowid AS id, bm25(words, 1.0, ${NEAR_WEIGHT}, ${KIND_WEIGHT}) AS score FROM words
+         WHERE words MATCH ? ORDER BY rowid DESC LIMIT ${MAX_ROWS}
+       ) ORDER BY score, id DESC LIMIT ${CANDIDATES}
      ), around AS MATERIALIZED (
-       SELECT rowid AS id, bm25(scenes, 1.0, ${DAY_WEIGHT}, ${KIND_WEIGHT}) AS score FROM scenes
-       WHERE scenes MATCH ? ORDER BY score LIMIT ${CANDIDATES}
+       SELECT id, score FROM (
+         SELECT rowid AS id, bm25(scenes, 1.0, ${DAY_WEIGHT}, ${KIND_WEIGHT}) AS score FROM scenes
+         WHERE scenes MATCH ? ORDER BY rowid DESC LIMIT ${MAX_SCENES}
+       ) ORDER BY score LIMIT ${CANDIDATES}
      )
      SELECT one.id AS id FROM (
        SELECT found.id AS id, found.score AS score, rows.scene AS scene

@@ -57,3 +57,23 @@ Deno.test("search() shows a text before a later one that quotes it, not before o
   assert.deepEqual(originalsFirst([early, late]), [early, late]);
   assert.deepEqual(originalsFirst([{ ...late, time_unix_ms: 0 }, early])[1], early);
 });
+
+Deno.test("search() of a word that is in more texts than it may rank knows the newest of them", () => {
+  const db = createIndexDb(":memory:", "private");
+  db.inOneStep(() => {
+    for (let log = 0; log < 21; log++) {
+      db.add(
+        `s${log}`,
+        Array.from({ length: 100 }, (_, record) => ({
+          ...{ log: `s${log}`, record, part: 0, time_unix_ms: log * 100 + record, who: "x" },
+          ...{ tag: "experience" as const, class: "private" as const, untrusted: false },
+          text: "common",
+        })),
+      );
+    }
+  });
+  const hits = db.search(termsOf("common"), 50);
+  db.close();
+  assert.equal(hits.length, 50);
+  assert.ok(hits.every((hit) => hit.time_unix_ms >= 100));
+});

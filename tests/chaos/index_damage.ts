@@ -62,13 +62,20 @@ function open(home: string, logged: string[]) {
   });
 }
 
-async function answers(home: string): Promise<{ text: string; hasLogged: boolean }> {
+/** What recall answers at once, and when what goes on in the background has ended. */
+async function answers(home: string) {
   const logged: string[] = [];
   const index = open(home, logged);
-  const found: unknown[] = [];
-  for (const question of QUESTIONS) found.push(await index.search(question, 10));
+  const all = async () => {
+    const found: unknown[] = [];
+    for (const question of QUESTIONS) found.push(await index.search(question, 10));
+    return JSON.stringify(found);
+  };
+  const first = await all();
+  await index.check(() => {});
+  const text = await all();
   index.close();
-  return { text: JSON.stringify(found), hasLogged: logged.length > 0 };
+  return { first, text, hasLogged: logged.length > 0 };
 }
 
 /** The same index in the smallest pages, so that every byte can be tried. */
@@ -82,15 +89,17 @@ function makeSmall(file: string): void {
 export interface Damage {
   /** Bytes tried. */
   readonly bytes: number;
-  /** Times that the damage was noticed and an index built anew. */
+  /** Times that the damage was noticed by itself. */
   readonly noticed: number;
-  /** Places whose damage made recall answer otherwise. */
+  /** Places whose damage made recall answer otherwise at first, before the index was built anew. */
+  readonly passing: readonly number[];
+  /** Places whose damage made recall answer otherwise for good. */
   readonly wrong: readonly number[];
 }
 
 /**
  * Changes every `step`th byte of an index that was closed in order (`sealed`), or by a crash
- * (`unsealed`), where only SQLite's own checks can notice.
+ * (`unsealed`), when it is built anew in any case.
  */
 export async function damageCampaign(step: number, how: "sealed" | "unsealed"): Promise<Damage> {
   const home = makeHome();
@@ -104,6 +113,7 @@ export async function damageCampaign(step: number, how: "sealed" | "unsealed"): 
     const good = Deno.readFileSync(file);
     const seal = Deno.readFileSync(`${file}.seal`);
     const wrong: number[] = [];
+    const passing: number[] = [];
     let bytes = 0;
     let noticed = 0;
     for (let at = 0; at < good.length; at += step) {
@@ -112,12 +122,13 @@ export async function damageCampaign(step: number, how: "sealed" | "unsealed"): 
       Deno.writeFileSync(file, bad);
       if (how === "sealed") Deno.writeFileSync(`${file}.seal`, seal);
       else Deno.removeSync(`${file}.seal`);
-      const { text, hasLogged } = await answers(home);
+      const { first, text, hasLogged } = await answers(home);
       bytes++;
       if (hasLogged) noticed++;
+      if (first !== before) passing.push(at);
       if (text !== before) wrong.push(at);
     }
-    return { bytes, noticed, wrong };
+    return { bytes, noticed, passing, wrong };
   } finally {
     Deno.removeSync(home, { recursive: true });
   }

@@ -25,9 +25,10 @@ if (values.channel === true) {
 if (values.index === true) {
   const { damageCampaign } = await import("./index_damage.ts");
   for (const how of ["sealed", "unsealed"] as const) {
-    const { bytes, noticed, wrong } = await damageCampaign(Number(values.step), how);
+    const { bytes, noticed, passing, wrong } = await damageCampaign(Number(values.step), how);
     console.log(
-      `index ${how}: ${bytes} bytes changed one by one, ${noticed} noticed, ${wrong.length} answered otherwise`,
+      `index ${how}: ${bytes} bytes changed one by one, ${noticed} noticed by themselves, ` +
+        `${passing.length} answered otherwise until rebuilt, ${wrong.length} afterwards`,
     );
   }
   Deno.exit(0);
