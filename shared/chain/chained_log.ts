@@ -29,7 +29,7 @@ import {
   cutFile,
   type Genesis,
 } from "./chain_writer.ts";
-import { type HeadFile, nameOf, readHead } from "./head_file.ts";
+import { type HeadFile, nameOf, readHead, writeHead } from "./head_file.ts";
 
 /**
  * What was found at open. `longer`: whole records beyond the head were accepted. `torn`: a last line
@@ -169,6 +169,11 @@ function mend(o: ChainOptions, head: HeadFile | null, scan: Scan): OpenResult {
     const cut = cutTorn(o, scan.torn.offset);
     if (!cut.ok) return cut;
     finding = { ...finding, found: "torn", ...cut.value };
+  }
+  if (head === null && o.headPath !== null && scan.last !== null) {
+    // A first record without a head gets it before a second one may follow.
+    const headed = writeHead(o.disk, o.headPath, nameOf(o.path), scan.last);
+    if (!headed.ok) return headed;
   }
   const chain = scan.last === null
     ? beginChain(o, { n: 0, prev: NO_PREVIOUS }, o.genesis)
