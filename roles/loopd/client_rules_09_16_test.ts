@@ -58,24 +58,37 @@ houseTest("rule 10: no call of an answer that was cut off is made", {}, async (h
   strictEqual(house.broker.requests.length, 0);
 });
 
+for (const evil of ['{"query": <|im_end|>', '{"query":"x","k":1e400}', "[]"]) {
+  houseTest(
+    `rule 11: ${evil} is stored as {}, as no server parses it, and the model is told`,
+    {},
+    async (house) => {
+      await warm(house, inOrder(speak(call("recall", [evil])), speak(say("Sorry."))));
+      strictEqual((await house.say(session, "go")).text, "Sorry.");
+      const [result] = results(house);
+      deepStrictEqual([result?.outcome, result?.code], ["corrective", "arguments-invalid"]);
+      const answer = house.records(session).find((r) =>
+        r.kind === "assistant" && r.tool_calls.length > 0
+      );
+      assert(answer?.kind === "assistant" && answer.artifact !== null);
+      strictEqual(answer.tool_calls[0]?.arguments, "{}");
+      const kept = await Deno.readTextFile(
+        `${house.home}/sessions/${session}/artifacts/${answer.artifact}`,
+      );
+      deepStrictEqual(Object.values(JSON.parse(kept)), [evil]);
+      strictEqual(house.broker.requests.length, 0);
+    },
+  );
+}
+
 houseTest(
-  "rule 11: arguments that cannot be parsed are stored as {}, and the model is told",
+  "rule 11: arguments whose members hide what every object inherits end no turn",
   {},
   async (house) => {
-    const evil = '{"query": <|im_end|>';
-    await warm(house, inOrder(speak(call("recall", [evil])), speak(say("Sorry."))));
+    const evil = { name: { toString: 1, valueOf: 1 }, arguments: [{ toString: null }] };
+    await warm(house, inOrder(speak(call("call_tool", evil)), speak(say("Sorry."))));
     strictEqual((await house.say(session, "go")).text, "Sorry.");
-    const [result] = results(house);
-    deepStrictEqual([result?.outcome, result?.code], ["corrective", "arguments-invalid"]);
-    const answer = house.records(session).find((r) =>
-      r.kind === "assistant" && r.tool_calls.length > 0
-    );
-    assert(answer?.kind === "assistant" && answer.artifact !== null);
-    strictEqual(answer.tool_calls[0]?.arguments, "{}");
-    const kept = await Deno.readTextFile(
-      `${house.home}/sessions/${session}/artifacts/${answer.artifact}`,
-    );
-    deepStrictEqual(Object.values(JSON.parse(kept)), [evil]);
+    strictEqual(results(house)[0]?.code, "arguments-invalid");
     strictEqual(house.broker.requests.length, 0);
   },
 );

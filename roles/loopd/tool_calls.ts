@@ -109,8 +109,11 @@ function ready(name: string, args: Arguments): Resolved {
 export function callKey(call: LoggedCall): string {
   const args = parseArguments(call.arguments);
   if (!args.ok) return `${call.name} ${call.arguments}`;
-  if (call.name !== CALL_TOOL) return `${call.name} ${canonicalText(args.value)}`;
-  const inner = parseArguments(String(args.value["arguments"]));
-  const text = inner.ok ? canonicalText(inner.value) : String(args.value["arguments"]);
-  return `${String(args.value["name"])} ${text}`;
+  const { name, arguments: text } = args.value;
+  // A model may write anything there, also what has no text form.
+  if (call.name !== CALL_TOOL || typeof name !== "string" || typeof text !== "string") {
+    return `${call.name} ${canonicalText(args.value)}`;
+  }
+  const inner = parseArguments(text);
+  return `${name} ${inner.ok ? canonicalText(inner.value) : text}`;
 }

@@ -56,6 +56,8 @@ Deno.test("resolveCall() answers every malformed call with a text for the model"
     [viaCall("read_file", '{"path":"/x","n":-1}'), "arguments-invalid"],
     [viaCall("read_file", '{"path":"/x","more":1}'), "arguments-invalid"],
     [viaCall("read_file", '{"path":"\\ud800"}'), "arguments-invalid"],
+    [viaCall("read_file", '{"path":"/x","n":1e400}'), "arguments-invalid"],
+    [callOf("recall", '{"query":"x","more":[-1e400]}'), "arguments-invalid"],
     [viaCall("read_file", `{"path":${"[".repeat(40)}${"]".repeat(40)}}`), "arguments-invalid"],
   ];
   for (const [call, code] of wrong) {
@@ -65,16 +67,29 @@ Deno.test("resolveCall() answers every malformed call with a text for the model"
   }
 });
 
-Deno.test("resolveCall() never throws, whatever the model wrote", () => {
+Deno.test("resolveCall() and callKey() never throw, whatever the model wrote", () => {
   const anyText = fc.oneof(fc.string({ unit: "binary" }), fc.json());
+  // Keys that every object inherits, so that the model's own ones hide them.
+  const key = fc.constantFrom("toString", "valueOf", "constructor", "__proto__", "name", "toJSON");
+  const odd = fc.dictionary(key, fc.oneof(fc.constant(null), fc.json(), fc.dictionary(key, key)));
+  const value = fc.oneof(fc.jsonValue(), odd, fc.array(odd, { maxLength: 2 }));
   fc.assert(
-    fc.property(anyText, anyText, anyText, (name, inner, args) => {
-      for (const call of [callOf(name, args), viaCall(name, inner), viaCall("read_file", inner)]) {
+    fc.property(anyText, anyText, anyText, value, value, (name, inner, args, a, b) => {
+      const calls = [
+        callOf(name, args),
+        viaCall(name, inner),
+        viaCall("read_file", inner),
+        callOf("call_tool", args),
+        callOf("call_tool", { name: a, arguments: b }),
+        callOf("recall", { query: a, k: b }),
+      ];
+      for (const call of calls) {
+        assert(callKey(call).length > 0);
         const resolved = resolveCall(call, book);
         if (resolved.is === "run") assert(/^[a-z][a-z0-9_]{0,63}$/.test(resolved.tool));
       }
     }),
-    { numRuns: 40 },
+    { numRuns: 150 },
   );
 });
 

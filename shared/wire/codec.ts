@@ -103,6 +103,7 @@ export function encodeCanonical(value: unknown): Uint8Array<ArrayBuffer> {
 
 function beyond(value: unknown, bounds: Bounds, depth: number): string | null {
   if (typeof value === "string") return stringProblem(value, bounds);
+  if (typeof value === "number" && !Number.isFinite(value)) return "A number is too large to hold";
   if (typeof value !== "object" || value === null) return null;
   if (depth >= bounds.depth) return `The JSON is nested deeper than ${bounds.depth}`;
   if (Array.isArray(value)) {
