@@ -6,19 +6,25 @@ import { grantToml, type TestHouse, testHouse } from "../doubles/broker_house.ts
 
 export const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
-/** A test of a class: the attack itself, and what is proved elsewhere, by file and name. */
+/**
+ * A test of a class: the attack itself, and what is proved elsewhere, by file and name. `missing`:
+ * what this machine lacks for the attack.
+ */
 export function incident(
   name: string,
   elsewhere: readonly (readonly [file: string, name: string])[],
   here: () => Promise<void> | void,
+  missing: string | null = null,
 ): void {
-  Deno.test(`incident: ${name}`, async () => {
+  const why = missing === null ? "" : ` (skipped: ${missing})`;
+  const attack = async () => {
     for (const [file, beginning] of elsewhere) {
       const text = Deno.readTextFileSync(`${SOURCE}${file}`);
       ok(['"', "`", "'"].some((mark) => text.includes(mark + beginning)), `${file}: ${beginning}`);
     }
     await here();
-  });
+  };
+  Deno.test({ name: `incident: ${name}${why}`, ignore: missing !== null, fn: attack });
 }
 
 /** Every listing asks the owner. */
