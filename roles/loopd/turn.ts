@@ -83,7 +83,7 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
       case "ended":
         return ok("ended");
       case "reply":
-        return endWithReply(turn, step.text);
+        return deliverAndEnd(turn, { is: "reply", code: null, text: step.text }, "answered");
       case "stop": {
         const answered = answerUnanswered(turn, step.unanswered, step.why.code);
         return answered.ok ? await endWithNotice(turn, step.why) : answered;
@@ -94,6 +94,8 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
         break;
       }
       default: {
+        // A notice says already how this turn ended; only its end is still to be written.
+        if (turn.house.outbox.hasFor(turn.turn)) return endTurn(turn, "failed");
         const done = await askModel(turn, asked++ === 0 ? "fresh" : "back");
         if (!done.ok && isDisk(done)) return done;
         if (!done.ok && !turn.signal.aborted) return await endWithNotice(turn, done);
@@ -249,10 +251,6 @@ function note(turn: Turn, code: ErrorCode, text: string): Result<null> {
   });
 }
 
-function endWithReply(turn: Turn, text: string): Result<"ended"> {
-  return deliverAndEnd(turn, { is: "reply", code: null, text }, "answered");
-}
-
 /** What happened, what was kept, what to do. */
 async function endWithNotice(turn: Turn, failure: Err): Promise<Result<"ended">> {
   const { what, todo } = ERRORS[failure.code];
@@ -276,10 +274,12 @@ async function endWithNotice(turn: Turn, failure: Err): Promise<Result<"ended">>
   return deliverAndEnd(turn, { is: "notice", code: failure.code, text }, outcome);
 }
 
+type Outcome = "answered" | "failed" | "cancelled";
+
 function deliverAndEnd(
   turn: Turn,
   said: { readonly is: "reply" | "notice"; readonly code: ErrorCode | null; readonly text: string },
-  outcome: "answered" | "failed" | "cancelled",
+  outcome: Outcome,
 ): Result<"ended"> {
   const { file } = turn.session;
   const user = recordsOf(file.records, turn.turn).find((record) => record.kind === "user");
@@ -293,6 +293,11 @@ function deliverAndEnd(
     });
     if (!put.ok) return put;
   }
+  return endTurn(turn, outcome);
+}
+
+function endTurn(turn: Turn, outcome: Outcome): Result<"ended"> {
+  const { file } = turn.session;
   const ended = file.append({
     kind: "turn_end",
     time_unix_ms: turn.house.ports.clock.nowUnixMs(),

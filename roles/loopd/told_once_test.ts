@@ -1,0 +1,69 @@
+// Guards the README's sentences on the end of a turn and on accepted messages: what the owner is told
+// of a turn and what its log says are one thing, whichever write in between is refused.
+import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
+import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { type Disk, DiskError } from "../../shared/disk/disk.ts";
+import { startLoopdHouse, value } from "../../tests/doubles/loopd_house.ts";
+import { call, inOrder, say, type Script, speak } from "../../tests/doubles/llama/turn.ts";
+import { hurried, lastEnd, passing, session, until } from "../../tests/doubles/loopd_rig.ts";
+
+/** The real disk, which has no room, once, for the first write that holds `text` after `arm`. */
+function refusingOnce(text: string): { readonly disk: Disk; arm(): void; hasRefused(): boolean } {
+  let state: "idle" | "armed" | "done" = "idle";
+  const disk: Disk = {
+    ...denoDisk,
+    open(path, mode) {
+      const file = denoDisk.open(path, mode);
+      const write = (bytes: Uint8Array) => {
+        if (state === "armed" && new TextDecoder().decode(bytes).includes(text)) {
+          state = "done";
+          throw new DiskError("no_space", "No space left");
+        }
+        return file.write(bytes);
+      };
+      return { ...file, write };
+    },
+  };
+  return { disk, arm: () => void (state = "armed"), hasRefused: () => state === "done" };
+}
+
+const refusal = {
+  kind: "refusal",
+  status: 400,
+  type: "invalid_request_error",
+  message: "no",
+} as const;
+const empty = speak(say(" "));
+const ENDS: readonly (readonly [name: string, Script])[] = [
+  ["a reply", inOrder(speak(say("Yes.")), speak(say("Twice.")))],
+  ["a refusal of the server", inOrder(refusal, speak(say("Too late.")))],
+  ["an empty answer", inOrder(empty, speak(say("Too late.")))],
+  ["a reply after a call", inOrder(speak(call("clock", {})), speak(say("Noon.")))],
+];
+for (const [name, script] of ENDS) {
+  for (const write of ['"kind":"turn_end"', '"kind":"notice"', '"kind":"item"']) {
+    Deno.test(`runTurn() tells of ${name} once, as its log has it, when ${write} is refused`, async () => {
+      const { disk, arm, hasRefused } = refusingOnce(write);
+      const house = await startLoopdHouse({ disk, clock: hurried });
+      try {
+        house.llama.script(passing);
+        await house.say(session, "one");
+        house.llama.script(script);
+        arm();
+        const { turn } = value(await house.submit(session, "two")).body;
+        const isEnd = () => {
+          const end = lastEnd(house);
+          return end?.kind === "turn_end" && end.turn === turn ? end.outcome : null;
+        };
+        await until(() => isEnd() !== null);
+        assert(hasRefused() || write.includes("notice"));
+        const lines = (await Deno.readTextFile(`${house.home}/sessions/outbox.jsonl`)).split("\n");
+        const told = lines.filter((line) => line.includes(turn)).map((line) => JSON.parse(line).is);
+        deepStrictEqual(told, [isEnd() === "answered" ? "reply" : "notice"]);
+        strictEqual(value(await house.submit(session, "two", "m-2")).body.is_duplicate, true);
+      } finally {
+        await house.stop();
+      }
+    });
+  }
+}
