@@ -7,7 +7,7 @@ import { podman, testFolders } from "../doubles/container_house.ts";
 import { e2eHouse, houseTest } from "../doubles/e2e_house.ts";
 import { startOrigin } from "../doubles/egress/egress_rig.ts";
 
-const SOURCE = dirname(dirname(dirname(new URL(import.meta.url).pathname)));
+const SOURCE = dirname(dirname(dirname(decodeURIComponent(new URL(import.meta.url).pathname))));
 const CANARY = "canary-7f3a9c1e5b";
 const needlesOf = (canary: string) => [canary, btoa(canary), btoa(`xx${canary}`).slice(4, 16)];
 const NEEDLES = needlesOf(CANARY);

@@ -11,7 +11,9 @@ import { startNameServer } from "../../doubles/namespace/name_server.ts";
 import { PUBLIC } from "../../doubles/namespace/private_network.ts";
 import { socketPath } from "../../../shared/wire/sockets.ts";
 
-const SOURCE = dirname(dirname(dirname(dirname(new URL(import.meta.url).pathname))));
+const SOURCE = dirname(
+  dirname(dirname(dirname(decodeURIComponent(new URL(import.meta.url).pathname)))),
+);
 const PAGE = "http://page.example:8080";
 const hasContainers = Deno.args[0] === "containers";
 
