@@ -3,7 +3,7 @@
 // 1. A message is durable before it is accepted, and accepted once: again with the same id gives the
 //    same turn.
 // 2. Turns of one session run one after another; of different sessions side by side.
-// 3. Before the first record of a session is written it is marked, so that a start finds it.
+// 3. Before the first record of a turn is written its session is marked, so that a start finds it.
 import { type MessageId, SessionId, TurnId, ulid } from "../../shared/ids/ids.ts";
 import { type Label, SESSION_START } from "../../shared/labels/label.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
@@ -141,8 +141,6 @@ async function submit(
   if (waiting >= most) {
     return err("queue-full", `${waiting} turns are waiting, at most ${most} may`);
   }
-  const marked = options.marks.mark(message.session);
-  if (!marked.ok) return marked;
   if (message.label !== null) {
     const why = "text that the message brings in";
     const known = await house.broker.open(message.session, sessionKind(message.session));
@@ -152,6 +150,9 @@ async function submit(
     const noted = raiseOwn({ house, session: opened.value }, raised.value, why);
     if (!noted.ok) return noted;
   }
+  // Nothing is waited for from here on, or a sweep could take the mark of an idle session off again.
+  const marked = options.marks.mark(message.session);
+  if (!marked.ok) return marked;
   const nowUnixMs = house.ports.clock.nowUnixMs();
   const turn = TurnId.parse(`t-${ulid(nowUnixMs, house.ports.random)}`);
   const content = shownMessage(message.text, message.label);

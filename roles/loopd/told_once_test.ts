@@ -3,9 +3,19 @@
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { type Disk, DiskError } from "../../shared/disk/disk.ts";
-import { startLoopdHouse, value } from "../../tests/doubles/loopd_house.ts";
-import { call, inOrder, say, type Script, speak } from "../../tests/doubles/llama/turn.ts";
-import { hurried, lastEnd, passing, session, until } from "../../tests/doubles/loopd_rig.ts";
+import { ok } from "../../shared/results/result.ts";
+import { listen, on } from "../../shared/wire/listen.ts";
+import { SESSION_OPEN, SESSION_RAISE } from "../../shared/wire/loop_broker.ts";
+import { newSession, startLoopdHouse, value } from "../../tests/doubles/loopd_house.ts";
+import { call, inOrder, say, type Script, speak, waitFor } from "../../tests/doubles/llama/turn.ts";
+import {
+  houseTest,
+  hurried,
+  lastEnd,
+  passing,
+  session,
+  until,
+} from "../../tests/doubles/loopd_rig.ts";
 
 /** The real disk, which has no room, once, for the first write that holds `text` after `arm`. */
 function refusingOnce(text: string): { readonly disk: Disk; arm(): void; hasRefused(): boolean } {
@@ -67,3 +77,44 @@ for (const [name, script] of ENDS) {
     });
   }
 }
+
+houseTest(
+  "submit() leaves a session marked while its message waits for brokerd",
+  {},
+  async (house) => {
+    const label = { class: "private", untrusted: true } as const;
+    for (let seed = 1; seed <= 32; seed++) await house.say(newSession(seed), "hello");
+    await house.broker.goAway();
+    const gate = Promise.withResolvers<void>();
+    let isAsked = false;
+    const server = listen({
+      path: `${house.home}/run/broker.sock`,
+      log: () => {},
+      routes: [
+        on(SESSION_OPEN, async (asked) => {
+          isAsked ||= asked.session === session;
+          if (asked.session === session) await gate.promise;
+          return ok({
+            kind: "session_opened",
+            body: { session: asked.session, label, catalogs: [] },
+          });
+        }),
+        on(
+          SESSION_RAISE,
+          ({ session }) => ok({ kind: "session_raised", body: { session, label } }),
+        ),
+      ],
+    });
+    const never = Promise.withResolvers<void>();
+    const first = house.submit(session, "a page", "m-late", label);
+    await until(() => isAsked);
+    await house.say(newSession(33), "hello");
+    house.llama.script(() => speak(waitFor(never.promise), say("x")));
+    gate.resolve();
+    value(await first);
+    const marks = [...Deno.readDirSync(`${house.home}/sessions/open`)].map((one) => one.name);
+    assert(marks.includes(session), "a start must find the accepted turn");
+    never.resolve();
+    await server.close();
+  },
+);
