@@ -113,6 +113,11 @@ function isBusy(live: Live | undefined): boolean {
   return live !== undefined && (live.running !== null || live.queue.length > 0);
 }
 
+function shut(state: State, live: Live): void {
+  live.file.close();
+  state.live.delete(live.file.id);
+}
+
 function inOrder<T>(state: State, session: SessionId, task: () => Promise<T>): Promise<T> {
   const before = state.order.get(session) ?? Promise.resolve();
   const done = before.then(task, task);
@@ -239,6 +244,7 @@ function tellOwner(
   house.outbox.put({ session, ...none, is: "notice", code, text });
 }
 
+/** Keeps a session open, and runs the turns that its log has begun and not ended. */
 function keep(
   options: SessionsOptions,
   state: State,
@@ -249,10 +255,7 @@ function keep(
   const idle = [...state.live.values()].filter((live) =>
     !isBusy(live) && !state.order.has(live.file.id)
   );
-  if (idle.length >= KEPT_OPEN && idle[0] !== undefined) {
-    idle[0].file.close();
-    state.live.delete(idle[0].file.id);
-  }
+  if (idle.length >= KEPT_OPEN && idle[0] !== undefined) shut(state, idle[0]);
   const live: Live = {
     file,
     folder,
@@ -265,6 +268,10 @@ function keep(
     worker: null,
   };
   state.live.set(file.id, live);
+  const ended = new Set(file.records.flatMap((one) => one.kind === "turn_end" ? [one.turn] : []));
+  for (const turn of turnOrder(file.records)) {
+    if (!ended.has(turn)) enqueue(options, state, live, turn);
+  }
   return live;
 }
 
@@ -328,20 +335,14 @@ async function carryMessage(
 }
 
 function recoverOne(options: SessionsOptions, state: State, session: SessionId): void {
-  const { ports } = options.house;
   if (state.live.has(session)) return;
   const folder = `${options.root}/${session}`;
-  const opened = openSession(ports, folder);
-  if (!opened.ok) {
-    if (opened.code === "not-found") return;
+  const opened = openSession(options.house.ports, folder);
+  if (opened.ok) {
+    const live = keep(options, state, opened.value, folder);
+    if (!isBusy(live)) shut(state, live);
+  } else if (opened.code !== "not-found") {
     const text = `The session ${session} cannot be continued: ${opened.detail}`;
-    return tellOwner(options, session, opened.code, text);
+    tellOwner(options, session, opened.code, text);
   }
-  const { records } = opened.value;
-  const ended = new Set(records.flatMap((one) => one.kind === "turn_end" ? [one.turn] : []));
-  const open = turnOrder(records).filter((turn) => !ended.has(turn));
-  if (open.length === 0) return opened.value.close();
-  ports.log(`session ${session}: ${open.length} unfinished turns`);
-  const live = keep(options, state, opened.value, folder);
-  for (const turn of open) enqueue(options, state, live, turn);
 }

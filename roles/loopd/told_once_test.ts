@@ -118,3 +118,54 @@ houseTest(
     await server.close();
   },
 );
+
+Deno.test("openOrCreate() takes up what a start could not: no turn and no call is left behind", async () => {
+  let isBroken = false;
+  const disk: Disk = {
+    ...denoDisk,
+    open(path, mode) {
+      if (isBroken && path.endsWith("/0.jsonl")) throw new DiskError("io", "Input/output error");
+      return denoDisk.open(path, mode);
+    },
+  };
+  const house = await startLoopdHouse({ disk });
+  try {
+    const gate = Promise.withResolvers<void>();
+    house.broker.tool("clock", { run: () => ({ output: "noon" }), until: gate.promise });
+    house.llama.script(passing);
+    await house.say(session, "one");
+    house.llama.script(() => speak(call("clock", {})));
+    const { turn } = value(await house.submit(session, "two")).body;
+    await until(() => house.broker.requests.length > 0);
+    isBroken = true;
+    await house.restart();
+    isBroken = false;
+    gate.resolve();
+    // The self-test of the new process comes before the two turns.
+    house.llama.script((request, state) => {
+      const last = request.messages.at(-1);
+      if (last?.role === "tool" && request.messages.some((one) => one.content === "two")) {
+        return speak(say("Noon."));
+      }
+      return last?.content === "three" ? speak(say("Third.")) : passing(request, state);
+    });
+    strictEqual((await house.say(session, "three")).text, "Third.");
+    strictEqual((await house.item((item) => item.turn === turn)).text, "Noon.");
+    strictEqual(house.broker.runs.length, 1);
+  } finally {
+    await house.stop();
+  }
+});
+
+houseTest(
+  "recover() tells the owner of what it cut, also when no turn is open",
+  {},
+  async (house) => {
+    await house.say(session, "one");
+    const log = `${house.home}/sessions/${session}/0.jsonl`;
+    await Deno.writeTextFile(log, '{"v":1,"n":9,"prev":"', { append: true });
+    await house.restart();
+    const told = await house.item((item) => item.code === "session-repaired");
+    assert(told.text.includes("21 unfinished bytes"), told.text);
+  },
+);
