@@ -44,14 +44,8 @@ export function* piecesOf(file: DiskFile, offset: number, room: number): Generat
   if (carry.length > 0) yield { is: "rest", offset: start };
 }
 
-/** The text of a whole piece, null when it is not UTF-8 somewhere. */
-export function textOf(piece: Piece): string | null {
-  const text = decodeUtf8(piece.bytes.subarray(piece.from));
-  return text.ok ? text.value : null;
-}
-
-/** The text of the line in `from..to`, null when it is not UTF-8. */
-export function lineText(bytes: Uint8Array, from: number, to: number): string | null {
+/** The text of the lines in `from..to`, null when it is not UTF-8 somewhere. */
+export function textOf(bytes: Uint8Array, from: number, to: number): string | null {
   const text = decodeUtf8(bytes.subarray(from, to));
   return text.ok ? text.value : null;
 }

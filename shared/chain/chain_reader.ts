@@ -4,15 +4,7 @@ import type { Disk, DiskFile } from "../disk/disk.ts";
 import { attempt } from "../disk/durable.ts";
 import { ok, type Result } from "../results/result.ts";
 import { encodeUtf8 } from "../wire/codec.ts";
-import {
-  hashInPlace,
-  LINE_FEED,
-  lineText,
-  type Piece,
-  piecesOf,
-  startsWith,
-  textOf,
-} from "./chain_lines.ts";
+import { hashInPlace, LINE_FEED, type Piece, piecesOf, startsWith, textOf } from "./chain_lines.ts";
 import {
   type Damage,
   damage,
@@ -86,7 +78,7 @@ function* scanPiece(piece: Piece, context: Context): Generator<Scanned> {
   const { bytes, offset } = piece;
   const { prefix, sealedBelow, size } = context;
   const isSealed = offset + bytes.length - piece.from <= sealedBelow;
-  const text = isSealed ? null : textOf(piece);
+  const text = isSealed ? null : textOf(bytes, piece.from, bytes.length);
   let { next } = context;
   let textFrom = 0;
   for (let from = piece.from; from < bytes.length;) {
@@ -101,7 +93,7 @@ function* scanPiece(piece: Piece, context: Context): Generator<Scanned> {
     let value: unknown = null;
     let line: string | null = "";
     if (!isVouched) {
-      line = text === null ? lineText(bytes, from, to) : text.slice(textFrom, textTo);
+      line = text === null ? textOf(bytes, from, to) : text.slice(textFrom, textTo);
       const judged = judgeLine(line, next, start);
       if (!judged.ok) return yield damaged(judged.damage, end >= size);
       n = judged.n;

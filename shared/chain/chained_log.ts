@@ -48,11 +48,10 @@ export type ChainOptions = ChainFiles & {
   /** The record that says what was mended; asked for only after `longer` or `torn`. */
   readonly repair: (finding: OpenFinding) => Fields;
   /**
-   * `full` parses and hashes every record; `sealed` hashes all but parses only beyond the head,
-   * whose hash vouches for the bytes before it; `tail` looks at the head's own record and beyond,
-   * so its cost does not grow with the log.
+   * `full` parses and hashes every record; `tail` looks at the head's own record and beyond, so its
+   * cost does not grow with the log.
    */
-  readonly check: "full" | "sealed" | "tail";
+  readonly check: "full" | "tail";
 };
 
 export type OpenedChain = { readonly chain: Chain; readonly finding: OpenFinding };
@@ -106,11 +105,7 @@ function scanFor(o: ChainOptions, head: HeadFile | null): Result<Scan> {
   const watch = head?.n ?? null;
   const full = () => scanLog(o.disk, o.path, o.domain, { from: FILE_START, sealedBelow: 0, watch });
   if (head === null || o.check === "full") return full();
-  const quick = o.check === "tail" ? scanTail(o, head) : scanLog(o.disk, o.path, o.domain, {
-    from: FILE_START,
-    sealedBelow: head.end,
-    watch,
-  });
+  const quick = scanTail(o, head);
   // Whatever is wrong gets its name from a scan that parses everything.
   if (!quick.ok || compareWithHead(quick.value, head) !== null) return full();
   return quick;
