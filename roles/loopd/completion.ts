@@ -5,7 +5,7 @@
 // 2. The answer is complete only with a finish reason and `[DONE]`.
 import { z } from "zod";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { Timings } from "../../shared/session_log/records.ts";
+import { AssistantRecord, Timings } from "../../shared/session_log/records.ts";
 import { parseJson } from "../../shared/wire/codec.ts";
 
 const Count = z.int().min(0);
@@ -27,7 +27,7 @@ const Chunk = z.object({
   error: z.unknown().optional(),
 });
 
-export type Finish = "stop" | "length" | "tool_calls";
+const Finish = AssistantRecord.shape.finish;
 export interface ReceivedCall {
   readonly name: string;
   readonly arguments: string;
@@ -37,7 +37,7 @@ export interface Answer {
   readonly content: string;
   readonly reasoning: string;
   readonly calls: readonly ReceivedCall[];
-  readonly finish: Finish;
+  readonly finish: z.output<typeof Finish>;
   readonly timings: Timings | null;
 }
 
@@ -49,12 +49,6 @@ export type Piece =
 
 /** UTF-16 units of an answer: the record that keeps it, escaped at its worst, fits a log's line. */
 const MAX_ANSWER_UNITS = 600_000;
-
-const FINISHES: readonly string[] = ["stop", "length", "tool_calls"];
-
-function isFinish(text: string): text is Finish {
-  return FINISHES.includes(text);
-}
 
 type Building = {
   id: string | null;
@@ -157,10 +151,11 @@ function takeDelta(
 
 function answerOf(state: Building): Result<Answer> {
   if (!state.isDone) return err("model-stream-broken", "The stream ended before its end mark");
-  if (state.finish === null || !isFinish(state.finish)) {
+  const finish = Finish.safeParse(state.finish);
+  if (!finish.success) {
     return err("model-stream-broken", `The answer has no finish that is known: ${state.finish}`);
   }
   const calls = [...state.calls.entries()].sort(([a], [b]) => a - b).map(([, call]) => call);
-  const { content, reasoning, finish, timings } = state;
-  return ok({ content, reasoning, calls, finish, timings });
+  const { content, reasoning, timings } = state;
+  return ok({ content, reasoning, calls, finish: finish.data, timings });
 }

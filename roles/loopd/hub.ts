@@ -65,10 +65,8 @@ function joined(queue: HubEvent[], event: HubEvent): boolean {
   const { turn, channel, text } = last.body;
   if (turn !== event.body.turn || channel !== event.body.channel) return false;
   if (text.length + event.body.text.length > MAX_DELTA_UNITS) return false;
-  queue[queue.length - 1] = {
-    kind: "turn_delta",
-    body: { ...last.body, text: text + event.body.text },
-  };
+  const body = { ...last.body, text: text + event.body.text };
+  queue[queue.length - 1] = { kind: "turn_delta", body };
   return true;
 }
 

@@ -5,6 +5,7 @@ import { SessionId, ulid } from "../../shared/ids/ids.ts";
 import { ok, type Result } from "../../shared/results/result.ts";
 import { VERSION } from "../../shared/version/version.ts";
 import type { Route } from "../../shared/wire/listen.ts";
+import { type BaselineParts, newBaseline } from "./baseline.ts";
 import { makeBroker } from "./broker.ts";
 import { makeCacheTally } from "./cache.ts";
 import { readExamples } from "./examples.ts";
@@ -19,7 +20,7 @@ import type { Ports } from "./ports.ts";
 import { gatewayRoutes, type LoopStatus, ownerRoutes, type Served } from "./requests.ts";
 import { makeSelfTest, type SelfTest } from "./self_check.ts";
 import { sessionIds } from "./session_files.ts";
-import { makeSessions, newBaseline } from "./sessions.ts";
+import { makeSessions } from "./sessions.ts";
 import { makeSlots } from "./slots.ts";
 import type { House } from "./turn.ts";
 
@@ -57,14 +58,8 @@ export function makeLoopd(options: LoopdOptions): Result<Loopd> {
   const stopping = new AbortController();
   const parts = makeParts(options, outbox.value, examples.value, stopping.signal);
   const { house, memory, selfTest, quick, baseline } = parts;
-  const sessions = makeSessions({
-    house,
-    memory,
-    marks: marks.value,
-    root,
-    examples: examples.value,
-    refusal: selfTest.refusal,
-  });
+  const own = { house, memory, root, refusal: selfTest.refusal };
+  const sessions = makeSessions({ ...own, marks: marks.value, examples: examples.value });
   const { hub, model } = house;
   const status = () => statusOf(options, house, sessions, selfTest, quick);
   const shared = { sessions, hub, outbox: outbox.value, model, config, root };
@@ -93,7 +88,7 @@ export function makeLoopd(options: LoopdOptions): Result<Loopd> {
 function makeParts(
   options: LoopdOptions,
   outbox: Outbox,
-  examples: readonly { readonly [key: string]: unknown }[],
+  examples: BaselineParts["examples"],
   signal: AbortSignal,
 ) {
   const { ports, config, sockets } = options;

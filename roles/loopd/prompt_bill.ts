@@ -20,15 +20,12 @@ function stages(baseline: Baseline) {
   const user = { role: "user", content: "Hello" };
   const fixed = { role: "system", content: SYSTEM_TEXT };
   const whole = { role: "system", content: baseline.system };
+  const { tools } = baseline;
   return [
     { part: "system text and one short message", messages: [fixed, user], tools: [] },
     { part: "memory block", messages: [whole, user], tools: [] },
-    { part: "tools", messages: [whole, user], tools: baseline.tools },
-    {
-      part: "example exchanges",
-      messages: [whole, ...baseline.examples, user],
-      tools: baseline.tools,
-    },
+    { part: "tools", messages: [whole, user], tools },
+    { part: "example exchanges", messages: [whole, ...baseline.examples, user], tools },
   ];
 }
 
@@ -48,18 +45,17 @@ export async function promptBill(
   const estimate = (messages: unknown, tools: unknown) =>
     Math.ceil(encodeUtf8(canonicalText([messages, tools])).length / 4);
   const all = stages(baseline);
-  const counts: (number | null)[] = [];
-  for (const { messages, tools } of all) {
-    const isLoaded = state.ok && state.value === "loaded" && !counts.includes(null);
-    counts.push(isLoaded ? await count(messages, tools) : null);
+  const counts: number[] = [];
+  for (const { messages, tools } of state.ok && state.value === "loaded" ? all : []) {
+    const tokens = await count(messages, tools);
+    if (tokens === null) break;
+    counts.push(tokens);
   }
-  const byServer = !counts.includes(null);
-  const totals = all.map((stage, i) =>
-    (byServer ? counts[i] : null) ?? estimate(stage.messages, stage.tools)
-  );
+  const byServer = counts.length === all.length;
+  const totals = byServer ? counts : all.map((stage) => estimate(stage.messages, stage.tools));
   const lines = all.map((stage, i) => ({
     part: stage.part,
-    tokens: Math.max(0, (totals[i] ?? 0) - (i === 0 ? 0 : totals[i - 1] ?? 0)),
+    tokens: Math.max(0, (totals[i] ?? 0) - (totals[i - 1] ?? 0)),
   }));
   return {
     lines,

@@ -81,8 +81,7 @@ export function ownerRoutes(served: Served): Route[] {
     }),
     on(CACHE_REPORT, ({ session, limit }) => {
       const found = cacheReport(disk, root, session, limit);
-      if (!found.ok) return found;
-      return ok({ kind: "cache_uses", body: found.value });
+      return found.ok ? ok({ kind: "cache_uses", body: found.value }) : found;
     }),
     on(PROMPT_BILL, async () => {
       const bill = await promptBill(served.model, served.config, await served.baseline());
@@ -105,23 +104,16 @@ function sharedRoutes(served: Served, maySpeak: Allowed, maySee: Allowed): Route
       const text = decodeUtf8(io.upload);
       if (!text.ok) return err("request-invalid", text.detail);
       if (text.value.trim() === "") return err("request-invalid", "The message is empty");
-      const done = await sessions.submit({
-        session,
-        messageId: message_id,
-        text: text.value,
-        label,
-      });
+      const message = { session, messageId: message_id, text: text.value, label };
+      const done = await sessions.submit(message);
       if (!done.ok) return done;
       const { turn, isDuplicate } = done.value;
       return ok({ kind: "turn_accepted", body: { session, turn, is_duplicate: isDuplicate } });
     }),
-    on(
-      TURN_CANCEL,
-      ({ session }) =>
-        maySpeak(session)
-          ? ok({ kind: "turn_cancelled", body: { turn: sessions.cancel(session) } })
-          : err("request-invalid", `No turn of ${session} is cancelled here`),
-    ),
+    on(TURN_CANCEL, ({ session }) => {
+      if (!maySpeak(session)) return err("request-invalid", `No turn of ${session} ends here`);
+      return ok({ kind: "turn_cancelled", body: { turn: sessions.cancel(session) } });
+    }),
     on(LOOP_WATCH, async ({ after }, io) => {
       const events = served.hub.watch(io.signal);
       const next = events.next();

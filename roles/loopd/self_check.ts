@@ -35,20 +35,21 @@ export interface SelfTestOptions {
 
 type State = {
   verdict: "open" | "passed" | "failed";
-  checks: Check[];
+  checks: readonly Check[];
   facts: ModelFacts | null;
   endedMs: number;
   running: Promise<Result<null>> | null;
 };
 
 const CHECKS = ["settings", "tool-round-trip", "cache-reuse", "end-of-thinking"] as const;
+const NOT_RUN: readonly Check[] = CHECKS.map((check) => ({ check, state: "not-yet-run" }));
 
 export type SelfTest = ReturnType<typeof makeSelfTest>;
 
 export function makeSelfTest(options: SelfTestOptions) {
   const state: State = {
     verdict: "open",
-    checks: CHECKS.map((check) => ({ check, state: "not-yet-run" })),
+    checks: NOT_RUN,
     facts: null,
     endedMs: 0,
     running: null,
@@ -95,7 +96,7 @@ async function run(options: SelfTestOptions, state: State): Promise<Result<null>
   const tested = await trials(options, await testSlot(options), checks);
   const facts = await modelFacts(options.model, options.config.inference.model);
   if (!tested.ok) {
-    state.checks = CHECKS.map((check) => ({ check, state: "not-yet-run" }));
+    state.checks = NOT_RUN;
     return tested;
   }
   state.facts = facts.ok ? facts.value : null;
@@ -154,17 +155,14 @@ async function trials(
   const trip = roundTrip(answer, declaredTools(baseline.tools).map((tool) => tool.name));
   checks.push({ check: "tool-round-trip", state: trip });
   if (trip !== "ok") {
-    checks.push({ check: "cache-reuse", state: "not-yet-run" });
-    checks.push({ check: "end-of-thinking", state: "not-yet-run" });
+    checks.push(...NOT_RUN.slice(2));
     return ok(null);
   }
   const second = await put([...first, ...exchangeOf(answer)], 1_000_000);
   if (!second.ok) return second;
   checks.push({ check: "cache-reuse", state: reuse(answer, second.value) });
-  checks.push({
-    check: "end-of-thinking",
-    state: await endOfThinking(answer, () => put(first, 1)),
-  });
+  const ended = await endOfThinking(answer, () => put(first, 1));
+  checks.push({ check: "end-of-thinking", state: ended });
   return ok(null);
 }
 

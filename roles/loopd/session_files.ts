@@ -137,10 +137,8 @@ export function readBaseline(disk: Disk, path: string): Result<Baseline> {
   const value = parseCanonical(bytes.value);
   const parsed = value.ok ? Baseline.safeParse(value.value) : null;
   if (parsed?.success) return ok(parsed.data);
-  return err(
-    "session-damaged",
-    `${path} is no baseline: ${value.ok ? "wrong form" : value.detail}`,
-  );
+  const why = value.ok ? "wrong form" : value.detail;
+  return err("session-damaged", `${path} is no baseline: ${why}`);
 }
 
 /** Every record of one epoch's log, each checked against the one before it and its schema. */
@@ -229,21 +227,21 @@ export function verifySession(disk: Disk, folder: string): Result<Verified> {
   const newest = newestEpoch(disk, folder);
   if (!newest.ok) return newest;
   let records = 0;
+  const broken = (finding: string) => ok({ isWhole: false, records, finding });
   for (let epoch = 0; epoch <= newest.value; epoch++) {
     const files = epochFiles(folder, epoch);
     const baseline = readBaseline(disk, files.baseline);
-    if (!baseline.ok) return ok({ isWhole: false, records, finding: baseline.detail });
+    if (!baseline.ok) return broken(baseline.detail);
     const head = readHead(disk, files.head);
     const report = head.ok
       ? verifyChain(disk, files.log, SESSION_LOG_DOMAIN, { head: head.value, depth: "parsed" })
       : head;
-    if (!report.ok) return ok({ isWhole: false, records, finding: report.detail });
+    if (!report.ok) return broken(report.detail);
     records += report.value.records;
     const { verdict } = report.value;
     if (verdict !== null) {
-      const finding =
-        `epoch ${epoch}, record ${verdict.atRecord}: ${verdict.name}, ${verdict.detail}`;
-      return ok({ isWhole: false, records, finding });
+      const where = `epoch ${epoch}, record ${verdict.atRecord}`;
+      return broken(`${where}: ${verdict.name}, ${verdict.detail}`);
     }
   }
   return ok({ isWhole: true, records, finding: "Every record follows the one before it" });

@@ -8,9 +8,8 @@ import { type MessageId, SessionId, TurnId, ulid } from "../../shared/ids/ids.ts
 import { type Label, SESSION_START } from "../../shared/labels/label.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
-import type { Baseline } from "../../shared/session_log/records.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
-import { makeBaseline } from "./baseline.ts";
+import { type BaselineParts, newBaseline } from "./baseline.ts";
 import type { Memory } from "./memory.ts";
 import type { OpenSessions } from "./open_sessions.ts";
 import { turnOrder } from "./request.ts";
@@ -42,7 +41,7 @@ export interface SessionsOptions {
   readonly memory: Memory;
   readonly marks: OpenSessions;
   readonly root: string;
-  readonly examples: readonly { readonly [key: string]: unknown }[];
+  readonly examples: BaselineParts["examples"];
   readonly refusal: () => Err | null;
 }
 
@@ -198,24 +197,6 @@ async function openOrCreate(
   });
   if (!made.ok) return made;
   return ok(keep(options, state, made.value, folder));
-}
-
-/** The beginning of a session that starts now. */
-export function newBaseline(
-  options: Pick<House, "ports" | "config"> & Pick<SessionsOptions, "examples">,
-  session: SessionId,
-  memoryBlock: string,
-): Baseline {
-  const { config, ports } = options;
-  return makeBaseline({
-    session,
-    epoch: 0,
-    nowUnixMs: ports.clock.nowUnixMs(),
-    label: SESSION_START,
-    memoryBlock,
-    examples: options.examples,
-    config,
-  });
 }
 
 /** Entries that the model does not get are the owner's to know, once as long as they are the same. */

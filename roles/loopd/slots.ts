@@ -4,7 +4,7 @@
 // 1. One holder a slot; the rest wait, those who come back from a tool before those who begin.
 // 2. Within each of the two, oldest first.
 
-/** Gives the slot back; the second call does nothing. */
+/** Gives the slot back; called once. */
 export type Release = () => void;
 
 export interface SlotWait {
@@ -30,11 +30,8 @@ export function makeSlots() {
   };
   const tellPlaces = (lane: Lane) => lane.queue.forEach((waiter, i) => waiter.onPlace(i + 1));
   const hold = (lane: Lane): Release => {
-    let isDone = false;
     lane.held = true;
     return () => {
-      if (isDone) return;
-      isDone = true;
       lane.held = false;
       const next = lane.queue.shift();
       if (next === undefined) return;
@@ -68,6 +65,5 @@ export function makeSlots() {
         tellPlaces(lane);
       });
     },
-    waiting: () => [...lanes.values()].reduce((sum, lane) => sum + lane.queue.length, 0),
   };
 }

@@ -188,6 +188,8 @@ function thoughtTokens(record: Extract<SessionRecord, { kind: "assistant" }>): n
   return Math.ceil(record.reasoning_content.length / 4);
 }
 
+const STATES = { thinking: "thinking", call: "calling", answer: "writing" } as const;
+
 function tellPieces(turn: Turn): (piece: Piece) => void {
   const { hub } = turn.house;
   const { id } = turn.session.file;
@@ -199,11 +201,7 @@ function tellPieces(turn: Turn): (piece: Piece) => void {
       percent = piece.percent;
       return hub.state(id, turn.turn, "reading", { percent });
     }
-    const state = piece.is === "thinking"
-      ? "thinking"
-      : piece.is === "call"
-      ? "calling"
-      : "writing";
+    const state = STATES[piece.is];
     if (now !== state) hub.state(id, turn.turn, state);
     now = state;
     if (piece.is !== "call") hub.delta(id, turn.turn, piece.is, piece.text);

@@ -1,7 +1,6 @@
 // The tool calls of a turn: resolved, asked of brokerd, and their results appended. A call always
 // gets a result, so that no request ever shows the model a call without one.
 import { z } from "zod";
-import { ApprovalId, ToolName } from "../../shared/ids/ids.ts";
 import { equalLabel, join, type Label } from "../../shared/labels/label.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
@@ -9,7 +8,7 @@ import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
 import { neutraliseMarkup } from "../../shared/text/markup.ts";
 import { decodeUtf8, encodeUtf8, parseJson } from "../../shared/wire/codec.ts";
-import type { Response, ToolCall } from "./broker.ts";
+import type { CallEnd, Response, ToolCall } from "./broker.ts";
 import { recordsOf } from "./request.ts";
 import { readArtifact } from "./session_files.ts";
 import { sessionKind } from "./session_kind.ts";
@@ -20,6 +19,7 @@ import { repeatWarning } from "./repeats.ts";
 import { REPEATS_TOLD } from "./turn_step.ts";
 
 type ToolResult = Extract<SessionRecord, { kind: "tool_result" }>;
+type Run = Extract<Resolved, { is: "run" }>;
 
 /** Makes one call and appends its result. A failure is the disk's. */
 export async function performCall(
@@ -29,15 +29,16 @@ export async function performCall(
 ): Promise<Result<null>> {
   const { house, session } = turn;
   const spoiled = spoiledProblem(turn, call);
-  if (spoiled !== null) return appendOwn(turn, call, call.name, "arguments-invalid", spoiled);
+  if (spoiled !== null) {
+    return appendOwn(turn, call, { tool: call.name, code: "arguments-invalid", text: spoiled });
+  }
   await openAtBroker(turn);
   const catalog = session.catalogs === null ? null : await house.broker.tools(session.catalogs);
   const declared = declaredTools(session.file.baseline.tools);
   const resolved = resolveCall(call, { declared, catalog });
-  if (resolved.is === "corrective") {
-    return appendOwn(turn, call, resolved.tool, resolved.code, resolved.text);
-  }
-  return await askBroker(turn, call, resolved, repeats);
+  return resolved.is === "corrective"
+    ? appendOwn(turn, call, resolved)
+    : await askBroker(turn, call, resolved, repeats);
 }
 
 /** Why a call cannot be run at all: its arguments did not survive, or its answer was cut off. */
@@ -76,45 +77,36 @@ async function openAtBroker(turn: Turn): Promise<void> {
 async function askBroker(
   turn: Turn,
   call: LoggedCall,
-  resolved: Extract<Resolved, { is: "run" }>,
+  resolved: Run,
   repeats: number,
 ): Promise<Result<null>> {
   const { house, session } = turn;
   const { id } = session.file;
-  const toolName = ToolName.parse(resolved.tool);
-  const asked: ToolCall = {
-    session: id,
-    turn: turn.turn,
-    call: call.call,
-    tool: toolName,
-    args: resolved.text,
-  };
-  house.hub.state(id, turn.turn, "calling", { tool: toolName, call: call.call });
+  const named = { tool: resolved.tool, call: call.call };
+  const asked: ToolCall = { session: id, turn: turn.turn, ...named, args: resolved.text };
+  house.hub.state(id, turn.turn, "calling", named);
   let end = await house.broker.run(asked, turn.signal, ({ state, approval }) => {
     const isWaiting = state === "waiting_approval";
     house.hub.state(id, turn.turn, isWaiting ? "waiting_approval" : "calling", {
-      tool: toolName,
-      call: call.call,
-      approval: approval === null ? null : ApprovalId.parse(approval),
+      ...named,
+      approval,
     });
   });
   if (end.is === "cancelled" && turn.isStopping()) return ok(null);
   if (end.is === "cancelled") end = await house.broker.cancel(asked);
   switch (end.is) {
     case "answered": {
-      const kept = end.response.outcome === "run_local"
-        ? appendPage(turn, call, resolved, end.response)
-        : appendResponse(turn, call, toolName, end.response, end.output, repeats);
+      const kept = appendResponse(turn, call, resolved, end, repeats);
       if (kept.ok) await house.broker.ack(id, call.call);
       return kept;
     }
     case "refused":
-      return appendFailure(turn, call, toolName, "failed", end.err);
+      return appendFailure(turn, call, resolved.tool, "failed", end.err);
     case "lost":
-      return appendFailure(turn, call, toolName, end.wasSent ? "unknown" : "failed", end.err);
+      return appendFailure(turn, call, resolved.tool, end.wasSent ? "unknown" : "failed", end.err);
     default: {
       const why = err("turn-cancelled", ERRORS["turn-cancelled"].what);
-      return appendFailure(turn, call, toolName, "unknown", why);
+      return appendFailure(turn, call, resolved.tool, "unknown", why);
     }
   }
 }
@@ -122,24 +114,17 @@ async function askBroker(
 function appendResponse(
   turn: Turn,
   call: LoggedCall,
-  tool: string,
-  response: Response,
-  output: Uint8Array,
+  resolved: Run,
+  { response, output }: Extract<CallEnd, { is: "answered" }>,
   repeats: number,
 ): Result<null> {
   const { file } = turn.session;
-  const { outcome } = response;
-  if (outcome === "run_local") return ok(null);
+  const { tool } = resolved;
+  const { outcome, code, audit, container, image } = response;
+  if (outcome === "run_local") return appendPage(turn, call, resolved, response);
   const shown = shownResult({
-    tool,
-    call: call.call,
-    outcome,
-    message: response.message,
-    code: response.code,
-    label: response.label,
-    output,
-    sha256: response.sha256,
-    isCut: response.is_cut,
+    ...response,
+    ...{ tool, outcome, output, call: call.call, isCut: response.is_cut },
     capBytes: turn.house.config.tools.result_bytes,
     warning: repeats < REPEATS_TOLD ? "" : repeatWarning(repeats),
   });
@@ -147,18 +132,9 @@ function appendResponse(
   if (!artifact.ok) return artifact;
   const raised = raiseOwn(turn, response.session_label, `result of ${tool}`);
   if (!raised.ok) return raised;
-  return appendResult(turn, call, {
-    tool,
-    content: shown.content,
-    ...response.label,
-    outcome,
-    code: response.code,
-    artifact: artifact.value,
-    bytes: output.length,
-    audit: response.audit,
-    container: response.container,
-    image: response.image,
-  });
+  const told = { tool, outcome, code, audit, container, image, ...response.label };
+  const own = { content: shown.content, artifact: artifact.value, bytes: output.length };
+  return appendResult(turn, call, { ...told, ...own });
 }
 
 const PageArguments = z.object({
@@ -171,13 +147,13 @@ const PageArguments = z.object({
 function appendPage(
   turn: Turn,
   call: LoggedCall,
-  resolved: Extract<Resolved, { is: "run" }>,
+  resolved: Run,
   response: Response,
 ): Result<null> {
   const { file, folder } = turn.session;
   const args = PageArguments.safeParse(resolved.args);
   const { tool } = resolved;
-  const refuse = (code: ErrorCode, why: string) => appendOwn(turn, call, tool, code, why);
+  const refuse = (code: ErrorCode, text: string) => appendOwn(turn, call, { tool, code, text });
   if (tool !== "read_result" || !args.success) {
     return refuse("tool-unknown", `${tool} is not known here`);
   }
@@ -232,20 +208,12 @@ function appendResult(turn: Turn, call: LoggedCall, made: Made): Result<null> {
   });
 }
 
+type Own = { readonly tool: string; readonly code: ErrorCode; readonly text: string };
+
 /** loopd's own words about a call that was not made. */
-function appendOwn(
-  turn: Turn,
-  call: LoggedCall,
-  tool: string,
-  code: ErrorCode,
-  text: string,
-): Result<null> {
-  return appendResult(turn, call, {
-    tool,
-    outcome: "corrective",
-    code,
-    content: neutraliseMarkup(text),
-  });
+function appendOwn(turn: Turn, call: LoggedCall, { tool, code, text }: Own): Result<null> {
+  const content = neutraliseMarkup(text);
+  return appendResult(turn, call, { tool, code, outcome: "corrective", content });
 }
 
 function appendFailure(
@@ -267,7 +235,7 @@ export function answerUnanswered(
 ): Result<null> {
   for (const call of calls) {
     const text = `${call.name} was not called. ${ERRORS[code].what}`;
-    const done = appendOwn(turn, call, call.name, code, text);
+    const done = appendOwn(turn, call, { tool: call.name, code, text });
     if (!done.ok) return done;
   }
   return ok(null);
