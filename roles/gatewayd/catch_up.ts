@@ -71,10 +71,9 @@ async function readChannel(options: CatchUpOptions, channel: string): Promise<bo
 }
 
 function take(options: CatchUpOptions, posts: readonly Post[]): void {
-  const { store, intake, health, place } = options;
-  const isNews = (post: Post) => post.user_id === place.owner && !store.inboxRow(post.id);
+  const { store, intake, health } = options;
   const sorted = posts.toSorted((a, b) => a.create_at - b.create_at || (a.id < b.id ? -1 : 1));
-  const news = sorted.filter(isNews);
+  const news = sorted.filter(intake.isNews);
   const tooOld = health.serverUnixMs() - MAX_AGE_MS;
   const skipped = new Set(
     news.filter((post, i) => post.create_at < tooOld || i < news.length - MAX_REPLAYED),

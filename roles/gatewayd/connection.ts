@@ -8,9 +8,9 @@
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
-import { canonicalText, parseJson } from "../../shared/wire/codec.ts";
+import { canonicalText } from "../../shared/wire/codec.ts";
 import type { Health } from "./health.ts";
-import { SocketMessage } from "./mattermost.ts";
+import { parseSaid, SocketMessage } from "./mattermost.ts";
 import { pauseMs, type Timers } from "./timers.ts";
 
 export interface Wire {
@@ -132,7 +132,7 @@ async function oneConnection(
 
 /** A message of the server, or null for something that is none. */
 function readMessage(text: string) {
-  const value = parseJson(text);
+  const value = parseSaid(text);
   const parsed = SocketMessage.safeParse(value.ok ? value.value : null);
   return parsed.success ? parsed.data : null;
 }

@@ -5,10 +5,9 @@
 //    take it away; neither is ever an instruction.
 // 2. What is not the owner's is ignored without an answer, and counted.
 import { MessageId, SessionId } from "../../shared/ids/ids.ts";
-import { parseJson } from "../../shared/wire/codec.ts";
 import { commandOf } from "./commands.ts";
 import type { Health } from "./health.ts";
-import { Post, Reaction } from "./mattermost.ts";
+import { parseSaid, Post, Reaction } from "./mattermost.ts";
 import type { Outbound, Store } from "./store.ts";
 import { isOwners, type Place, rootOf, typedText } from "./trust.ts";
 
@@ -28,17 +27,21 @@ export type Intake = ReturnType<typeof makeIntake>;
 
 export function makeIntake(options: IntakeOptions) {
   const { store, health, place, onWork } = options;
+  /** Whether a post is older than the first start. */
+  const isOld = (post: Post): boolean => {
+    const floor = store.cursor(post.channel_id)?.floor ?? 0;
+    // A floor from a clock that was set back since holds for posts of that time alone.
+    return post.create_at <= floor && (!health.isAhead(floor) || health.isAhead(post.create_at));
+  };
   const intake = {
+    /** Whether a post would be taken and is not yet. */
+    isNews: (post: Post) => isOwners(post, place) && !isOld(post) && !store.inboxRow(post.id),
     /** A post that was created at some time. */
     created(post: Post, as: "turn" | "skipped" = "turn"): void {
       // An own post that comes back has arrived.
       if (post.user_id === place.self) return confirm(post);
       if (!isOwners(post, place)) return health.ignore();
-      const floor = store.cursor(post.channel_id)?.floor ?? 0;
-      // A floor from a clock that was set back since holds for posts of that time alone.
-      const isOld = !health.isAhead(floor) || health.isAhead(post.create_at);
-      if (post.create_at <= floor && isOld) return;
-      if (store.take(rowOf(post, as))) onWork();
+      if (!isOld(post) && store.take(rowOf(post, as))) onWork();
     },
     edited(post: Post): void {
       const row = store.inboxRow(post.id);
@@ -85,7 +88,7 @@ export function makeIntake(options: IntakeOptions) {
 
 /** Events carry posts and reactions as JSON inside a string. */
 function inner(text: unknown): unknown {
-  const value = typeof text === "string" ? parseJson(text) : null;
+  const value = typeof text === "string" ? parseSaid(text) : null;
   return value?.ok === true ? value.value : null;
 }
 

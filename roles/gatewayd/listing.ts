@@ -3,8 +3,8 @@ import { Post, PostList } from "./mattermost.ts";
 import type { Answer, Rest } from "./rest.ts";
 
 // A size that the server keeps no stale first page of.
-const PER_PAGE = 100;
-const MAX_PAGES = 20;
+const PER_PAGE = 128;
+const MAX_POSTS = 2_048;
 
 export interface Listing {
   /** Each once, though a page may shift while the next is read; in no order. */
@@ -20,11 +20,18 @@ export async function postsFrom(
   fromMs: number,
 ): Promise<Answer<Listing>> {
   const found = new Map<string, Post>();
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const query = `page=${page}&per_page=${PER_PAGE}&skipFetchThreads=true`;
+  let size = PER_PAGE;
+  for (let at = 0; at < MAX_POSTS;) {
+    const query = `page=${at / size}&per_page=${size}&skipFetchThreads=true`;
     const path = `/channels/${channel}/posts?${query}`;
     const list = await rest.ask({ method: "GET", path }, PostList);
+    // A page that is too large to read is read in halves.
+    if (list.is === "refused" && list.status === 413 && size > 1) {
+      size /= 2;
+      continue;
+    }
     if (list.is !== "ok") return list;
+    at += size;
     const { order, posts } = list.value;
     let oldest = Infinity;
     for (const id of order) {
@@ -33,7 +40,7 @@ export async function postsFrom(
       found.set(id, post.data);
       oldest = Math.min(oldest, post.data.create_at);
     }
-    if (order.length < PER_PAGE || oldest < fromMs) {
+    if (order.length < size || oldest < fromMs) {
       return { is: "ok", value: { posts: [...found.values()], isAll: true } };
     }
   }

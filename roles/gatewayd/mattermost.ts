@@ -1,9 +1,15 @@
 // What the server says, as far as it is used. Unknown fields are dropped and missing optional ones are
 // filled in, as every release adds some; a thing without its essentials is refused.
 import { z } from "zod";
+import { parseJson, WIDE_BOUNDS } from "../../shared/wire/codec.ts";
+
+/** Reads what the server wrote. Properties of posts are anybody's, so they may be deep and many. */
+export function parseSaid(text: string) {
+  return parseJson(text, { ...WIDE_BOUNDS, depth: 4_000, keys: 1_000_000 });
+}
 
 const id = z.string().regex(/^[a-z0-9]{26}$/);
-const time = z.number();
+const time = z.int();
 const text = z.string();
 
 export const FileInfo = z.object({
@@ -20,7 +26,7 @@ export const Post = z.object({
   delete_at: time.catch(0),
   user_id: text,
   channel_id: id,
-  root_id: text.catch(""),
+  root_id: z.string().regex(/^([a-z0-9]{26})?$/).default(""),
   /** Absent counts as an edit-history copy: a post that cannot be judged is not the owner's. */
   original_id: text.catch("?"),
   remote_id: text.nullish().catch("?"),

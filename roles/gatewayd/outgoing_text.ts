@@ -40,7 +40,8 @@ export function safeBlocks(text: string): Block[] {
       close();
       code = null;
     } else {
-      lines.push(code === null ? defused(line) : line);
+      // A longer run would need a fence that no post holds.
+      lines.push(code === null ? defused(line) : line.replace(/`{32}(?=`)/g, `$&${BREAK}`));
     }
   }
   close();

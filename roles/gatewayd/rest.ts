@@ -12,8 +12,8 @@ import type { Clock } from "../../shared/clock/clock.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { messageOf } from "../../shared/results/result.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
-import { canonicalText, decodeUtf8, parseJson } from "../../shared/wire/codec.ts";
-import { AppError } from "./mattermost.ts";
+import { canonicalText, decodeUtf8 } from "../../shared/wire/codec.ts";
+import { AppError, parseSaid } from "./mattermost.ts";
 import type { Health } from "./health.ts";
 import type { Timers } from "./timers.ts";
 
@@ -53,6 +53,8 @@ export interface RestOptions {
 }
 
 type Raw = { readonly status: number; readonly bytes: Uint8Array };
+/** Stands for an answer that is longer than it may be. */
+const TOO_LARGE: Raw = { status: 413, bytes: new Uint8Array() };
 
 export type Rest = ReturnType<typeof makeRest>;
 
@@ -91,7 +93,9 @@ export function makeRest(options: RestOptions) {
       if (isMoved) {
         health.set("channel-misconfigured", `The server answers with a redirect (${status})`);
       } else if (wasMoved) health.clear("channel-misconfigured");
-      return bytes === null ? `an answer of more than ${maxBytes} bytes` : { status, bytes };
+      if (bytes !== null) return { status, bytes };
+      // What was only read is not read; what was to change may have been changed.
+      return ask.method === "GET" ? TOO_LARGE : `an answer of more than ${maxBytes} bytes`;
     } catch (thrown) {
       return abort.signal.aborted ? "no answer in time" : reasonOf(thrown);
     } finally {
@@ -150,12 +154,13 @@ function answerOf<S extends z.ZodType>(raw: Raw, schema: S): Answer<z.output<S>>
 
 /** Whether an answer leaves open what became of its request. */
 function isOpen({ status }: Raw, id: string): boolean {
-  return status >= 500 || (status >= 300 && status < 400) || (status === 404 && id === "");
+  return status >= 500 || (status >= 300 && status < 400) || status === 408 ||
+    (status === 404 && id === "");
 }
 
 function valueOf(bytes: Uint8Array): unknown {
   const text = decodeUtf8(bytes);
-  const value = text.ok ? parseJson(text.value) : text;
+  const value = text.ok ? parseSaid(text.value) : text;
   return value.ok ? value.value : undefined;
 }
 

@@ -206,6 +206,8 @@ export interface HouseOptions {
   /** Whether no post at all is as it should be. */
   readonly isSilent?: true;
   readonly before?: (rig: Rig) => void;
+  /** What the server answers instead of its own text. */
+  readonly rewrite?: (path: string, text: string) => string;
 }
 
 /** The way to a server without a certificate. */
@@ -213,6 +215,18 @@ export function plainNetwork(): Network {
   const network = networkOf(null);
   if (!network.ok) throw new Error(network.detail);
   return network.value;
+}
+
+function rewriting(plain: Network, rewrite: HouseOptions["rewrite"]): Network {
+  if (rewrite === undefined) return plain;
+  return {
+    ...plain,
+    async fetch(input, init) {
+      const answer = await plain.fetch(input, init);
+      const { status, headers } = answer;
+      return new Response(rewrite(String(input), await answer.text()), { status, headers });
+    },
+  };
 }
 
 /** As gatewayd's process does; the answer undoes it. */
@@ -233,7 +247,7 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
   const folder = await Deno.makeTempDir({ prefix: "bxg" });
   const loop = options.loop ?? loopDouble();
   const log: string[] = [];
-  const network = plainNetwork();
+  const network = rewriting(plainNetwork(), options.rewrite);
   const heedAll = letGoOfLostSockets();
   const config = GatewaydConfig.parse({
     mattermost: { url: rig.double.url, owner_id: rig.owner.id, ...options.mattermost },
