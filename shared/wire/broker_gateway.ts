@@ -5,29 +5,27 @@ import { ApprovalId, SessionId, ToolName } from "../ids/ids.ts";
 import { exchange, message } from "./exchange.ts";
 import { AnswerOutcome, ShortText, UnixMs } from "./parts.ts";
 
-const Ok = message("ok", z.strictObject({}));
+const Ok = message("ok", {});
 
 /** The rendering's escaped lines follow as chunks; the code stands in the last line. Idempotent. */
 export const APPROVAL_POST = exchange({
-  request: message(
-    "approval_post",
-    z.strictObject({ approval: ApprovalId, session: SessionId, expires_unix_ms: UnixMs }),
-  ),
+  request: message("approval_post", {
+    approval: ApprovalId,
+    session: SessionId,
+    expires_unix_ms: UnixMs,
+  }),
   replies: [Ok],
   uploadMaxBytes: 4_194_304,
 });
 
 export const APPROVAL_CLOSED = exchange({
-  request: message(
-    "approval_closed",
-    z.strictObject({ approval: ApprovalId, outcome: ShortText }),
-  ),
+  request: message("approval_closed", { approval: ApprovalId, outcome: ShortText }),
   replies: [Ok],
 });
 
 /** A line from brokerd to the owner, for example the daily audit head. */
 export const NOTICE_POST = exchange({
-  request: message("notice_post", z.strictObject({ id: z.string().max(64), text: ShortText })),
+  request: message("notice_post", { id: z.string().max(64), text: ShortText }),
   replies: [Ok],
 });
 
@@ -36,26 +34,20 @@ export const NOTICE_POST = exchange({
  * question, that question. Whether this is the question's thread is for brokerd to say.
  */
 export const GATEWAY_ANSWER = exchange({
-  request: message(
-    "approval_answer",
-    z.strictObject({
-      code: z.string().max(64),
-      answer: z.enum(["approve", "deny"]),
-      session: SessionId,
-      approval: ApprovalId.nullable(),
-    }),
-  ),
-  replies: [message(
-    "approval_answered",
-    z.strictObject({
-      outcome: AnswerOutcome,
-      approval: ApprovalId.nullable(),
-      tool: ToolName.nullable(),
-    }),
-  )],
+  request: message("approval_answer", {
+    code: z.string().max(64),
+    answer: z.enum(["approve", "deny"]),
+    session: SessionId,
+    approval: ApprovalId.nullable(),
+  }),
+  replies: [message("approval_answered", {
+    outcome: AnswerOutcome,
+    approval: ApprovalId.nullable(),
+    tool: ToolName.nullable(),
+  })],
 });
 
 export const GATEWAY_STOP = exchange({
-  request: message("stop", z.strictObject({ why: ShortText })),
-  replies: [message("stop_state", z.strictObject({ is_stopped: z.boolean() }))],
+  request: message("stop", { why: ShortText }),
+  replies: [message("stop_state", { is_stopped: z.boolean() })],
 });

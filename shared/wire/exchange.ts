@@ -4,9 +4,10 @@ import { z } from "zod";
 import { err, ok, type Result } from "../results/result.ts";
 import { MAX_CHUNK_BYTES, WIRE_VERSION } from "./limits.ts";
 
-/** The schema of one message: `{v, kind, body}` and nothing else. */
-export function message<K extends string, B extends z.ZodType>(kind: K, body: B) {
-  return z.strictObject({ v: z.literal(WIRE_VERSION), kind: z.literal(kind), body });
+/** The schema of one message: `{v, kind, body}` and nothing else, in the body neither. */
+export function message<K extends string, B extends z.ZodRawShape>(kind: K, body: B) {
+  const fixed = { v: z.literal(WIRE_VERSION), kind: z.literal(kind) };
+  return z.strictObject({ ...fixed, body: z.strictObject(body) });
 }
 
 export type MessageSchema = z.ZodObject<
@@ -53,29 +54,23 @@ export function exchange<
 }
 
 /** A piece of exact bytes on its way. `seq` counts from 0 without a gap. */
-export const Chunk = message(
-  "chunk",
-  z.strictObject({
-    seq: z.int().min(0),
-    base64: z.string().max(Math.ceil(MAX_CHUNK_BYTES / 3) * 4),
-  }),
-);
+export const Chunk = message("chunk", {
+  seq: z.int().min(0),
+  base64: z.string().max(Math.ceil(MAX_CHUNK_BYTES / 3) * 4),
+});
 
 /** Closes a run of chunks, also an empty one. */
-export const ChunkEnd = message(
-  "chunk_end",
-  z.strictObject({ bytes: z.int().min(0), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
-);
+export const ChunkEnd = message("chunk_end", {
+  bytes: z.int().min(0),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+});
 
 /** The one form of a refusal on a socket. */
-export const ErrorReply = message(
-  "error",
-  z.strictObject({
-    code: z.string().max(64),
-    message: z.string().max(1_000),
-    detail: z.string().max(4_000),
-  }),
-);
+export const ErrorReply = message("error", {
+  code: z.string().max(64),
+  message: z.string().max(1_000),
+  detail: z.string().max(4_000),
+});
 
 const Envelope = z.strictObject({ v: z.int(), kind: z.string().max(64), body: z.unknown() });
 export type Envelope = z.output<typeof Envelope>;

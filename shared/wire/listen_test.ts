@@ -12,23 +12,23 @@ import { MAX_CHUNK_BYTES, MAX_FRAME_BYTES } from "./limits.ts";
 import { listen, on } from "./listen.ts";
 
 const ECHO = exchange({
-  request: message("echo", z.strictObject({ word: z.string().max(10), times: z.int().min(0) })),
-  events: [message("tick", z.strictObject({ n: z.int() }))],
-  replies: [message("echoed", z.strictObject({ words: z.string() }))],
+  request: message("echo", { word: z.string().max(10), times: z.int().min(0) }),
+  events: [message("tick", { n: z.int() })],
+  replies: [message("echoed", { words: z.string() })],
 });
 const COPY = exchange({
-  request: message("copy", z.strictObject({})),
-  replies: [message("copied", z.strictObject({ bytes: z.int() }))],
+  request: message("copy", {}),
+  replies: [message("copied", { bytes: z.int() })],
   uploadMaxBytes: 1_000_000,
   downloadMaxBytes: 1_000_000,
 });
 const WAIT = exchange({
-  request: message("wait", z.strictObject({})),
-  replies: [message("waited", z.strictObject({}))],
+  request: message("wait", {}),
+  replies: [message("waited", {})],
 });
 const STRANGER = exchange({
-  request: message("stranger", z.strictObject({})),
-  replies: [message("echoed", z.strictObject({ words: z.string() }))],
+  request: message("stranger", {}),
+  replies: [message("echoed", { words: z.string() })],
 });
 
 interface Rig extends AsyncDisposable {

@@ -8,8 +8,8 @@ import { listen, on } from "../../shared/wire/listen.ts";
 import { inTurn, line, spread } from "./rounds.ts";
 
 const ECHO = exchange({
-  request: message("echo", z.strictObject({ word: z.string().max(200) })),
-  replies: [message("echoed", z.strictObject({ word: z.string().max(200) }))],
+  request: message("echo", { word: z.string().max(200) }),
+  replies: [message("echoed", { word: z.string().max(200) })],
 });
 const CALLS = 500;
 const WORD = "x".repeat(100);
