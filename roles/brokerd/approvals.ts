@@ -129,13 +129,14 @@ class ApprovalDesk {
       answered_unix_ms: null,
       folded: [],
     };
+    // Recorded first: what is in memory is asked, shown and expires, or it is not there at all.
+    const said = this.#record(one, "asked", "broker", plan.call);
+    if (!said.ok) return said;
     const made = createExclusive(disk, this.#path(one.approval), encodeCanonical(one));
     if (!made.ok) return made;
     this.#all.set(one.approval, one);
     this.#count(one);
     this.#trim();
-    const said = this.#record(one, "asked", "broker", plan.call);
-    if (!said.ok) return said;
     this.#wait(one);
     return ok({ is: "asked", approval: one });
   }
@@ -258,10 +259,10 @@ class ApprovalDesk {
   #fold(one: Approval, plan: Plan): Result<Asked> {
     if (one.state === "denied") return ok({ is: "refused_before" });
     if (one.folded.length >= MAX_FOLDED) return ok({ is: "throttled" });
+    const said = this.#record(one, "folded", "caller", plan.call);
+    if (!said.ok) return said;
     const kept = this.#keep({ ...one, folded: [...one.folded, plan.call] });
-    if (!kept.ok) return kept;
-    const said = this.#record(kept.value, "folded", "caller", plan.call);
-    return said.ok ? ok({ is: "folded", approval: kept.value }) : said;
+    return kept.ok ? ok({ is: "folded", approval: kept.value }) : kept;
   }
 
   #count({ plan, created_unix_ms }: Approval): void {

@@ -20,10 +20,11 @@ import {
   AUDIT_DOMAIN,
   type AuditRecord,
   auditRecordOf,
+  declaredIn,
   type NewAuditRecord,
 } from "./audit_records.ts";
 import { beginAfter, keptRecords, lastWhole, putAside } from "./audit_repair.ts";
-import { type Broken, type Progress, type Verified, verifyAll } from "./audit_verify.ts";
+import { type Broken, firstOf, type Progress, type Verified, verifyAll } from "./audit_verify.ts";
 
 const REMEMBERED_HEADS = 20_000;
 
@@ -84,7 +85,9 @@ export function openAudit(
   });
   if (!opened.ok) return broken(opened);
   const heads = new Map<number, string>();
-  for (const record of keptRecords(ports.disk, folder, opened.value.chain.file())) onRecord(record);
+  // What was put aside to begin this file, of whatever month, or from this one.
+  const aside = declaredIn(firstOf(ports.disk, path)?.value)?.file ?? opened.value.chain.file();
+  for (const record of keptRecords(ports.disk, folder, aside)) onRecord(record);
   for (const item of readChain(ports.disk, path, AUDIT_DOMAIN, FILE_START)) {
     if (!item.ok) {
       opened.value.chain.close();

@@ -128,10 +128,14 @@ function kindOf(file: DiskFile, found: Damage, endHash: string | null): string {
 }
 
 /** A file's first record, null when there is none that can be read. */
-function firstOf(disk: Disk, path: string | undefined): { n: number; value: unknown } | null {
+export function firstOf(
+  disk: Disk,
+  path: string | undefined,
+): { n: number; value: unknown } | null {
   if (path === undefined) return null;
-  const first = readChain(disk, path, AUDIT_DOMAIN).next();
-  return first.done !== true && first.value.ok ? first.value.value : null;
+  // Leaving the loop closes the file.
+  for (const first of readChain(disk, path, AUDIT_DOMAIN)) return first.ok ? first.value : null;
+  return null;
 }
 
 /** The hash that the file before `path` must end in: what `path` follows, or the head. */

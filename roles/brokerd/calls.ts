@@ -7,7 +7,7 @@
 // 3. Whatever held when a call was asked is looked at anew when it starts.
 // 4. The session's label is raised before anybody sees the result that raises it.
 import type { Clock } from "../../shared/clock/clock.ts";
-import { type CallId, type SessionId, ulidUnixMs } from "../../shared/ids/ids.ts";
+import { type ApprovalId, type CallId, type SessionId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { join } from "../../shared/labels/label.ts";
 import { assertNever, err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
@@ -64,6 +64,8 @@ export type CallPorts = ExaminePorts & {
 
 const RETRY_MS = 2_000;
 const MOMENT_MS = 50;
+/** Calls that may run, wait or ask at once; a stop has to end them all in a moment. */
+const MAX_LIVE = 256;
 
 export class Calls {
   readonly #ports: CallPorts;
@@ -97,6 +99,7 @@ export class Calls {
       plan: null,
       ending: null,
     };
+    if (this.#live.size >= MAX_LIVE) return this.#deny(live, null, refusal("limit_reached"));
     return this.#step(live);
   }
 
@@ -140,10 +143,9 @@ export class Calls {
     if (live.request.session !== session) return anotherSession(call);
     live.abort.abort();
     if (live.state === "running") return ok(null);
-    if (live.approval !== null && live.leader === null) {
-      return this.#desk().withdraw(live.approval.approval, "caller");
-    }
-    const ended = this.#refuse(live, refusal("withdrawn"));
+    const question = ownQuestion(live);
+    if (question !== null) return this.#desk().withdraw(question, "caller");
+    const ended = this.#step(live);
     return ended.ok ? ok(null) : ended;
   }
 
@@ -151,14 +153,10 @@ export class Calls {
   endAll(): number {
     const all = [...this.#live.values()];
     for (const live of all) live.abort.abort();
-    const asking = all.filter((live) => live.approval !== null && live.leader === null);
-    for (const live of asking) {
-      if (live.approval !== null && live.state !== "running") {
-        this.#desk().withdraw(live.approval.approval, "broker");
-      }
-    }
-    for (const live of all.filter((one) => one.state !== "running")) {
-      this.#surely(live, () => this.#refuse(live, refusal("stopped")));
+    for (const live of all) {
+      const question = ownQuestion(live);
+      if (question !== null) this.#desk().withdraw(question, "broker");
+      this.#surely(live, () => this.#step(live));
     }
     return all.length;
   }
@@ -189,7 +187,9 @@ export class Calls {
   onClosed(approval: Approval): void {
     const live = this.#live.get(approval.plan.call);
     if (live === undefined || live.state !== "waiting_approval") return;
-    if (approval.state === "approved") {
+    // A yes that nothing followed before a crash is one of that hour, not of another day.
+    const isLate = approval.expires_unix_ms <= this.#ports.clock.nowUnixMs();
+    if (approval.state === "approved" && !isLate) {
       live.approvedHash = approval.plan_hash;
       live.state = "queued";
       return this.#surely(live, () => this.#step(live));
@@ -221,11 +221,11 @@ export class Calls {
 
   /** Rules on a call as things stand now, and does what follows. Every road to an effect is here. */
   #step(live: Live): Result<Answer> {
-    const examined = examine(this.#ports, live.request);
-    if ("outcome" in examined) {
-      const record = decisionRecord(live.request, null, null, examined.code);
-      return this.#recorded(record, () => this.#refuse(live, examined));
+    if (live.abort.signal.aborted) {
+      return this.#refuse(live, refusal(this.#ports.stop.isStopped() ? "stopped" : "withdrawn"));
     }
+    const examined = examine(this.#ports, live.request);
+    if ("outcome" in examined) return this.#deny(live, null, examined);
     const ruling = decide({
       ...examined,
       caller: { ...live.request, label: examined.session.label },
@@ -237,10 +237,12 @@ export class Calls {
       defaults: this.#ports.defaults,
     }, live.approvedHash);
     switch (ruling.ruling) {
-      case "deny": {
-        const record = decisionRecord(live.request, examined, ruling, ruling.code);
-        return this.#recorded(record, () => this.#refuse(live, refusal(ruling.code)));
-      }
+      case "deny":
+        return this.#deny(
+          live,
+          decisionRecord(live.request, examined, ruling, ruling.code),
+          refusal(ruling.code),
+        );
       case "ask":
         return this.#ask(live, examined, ruling);
       case "allow":
@@ -250,9 +252,12 @@ export class Calls {
     }
   }
 
-  #recorded(record: NewAuditRecord, next: () => Result<Answer>): Result<Answer> {
-    const said = this.#ports.audit.append(record);
-    return said.ok ? next() : said;
+  /** Records a denial and ends the call; `record` is null when it came to no ruling. */
+  #deny(live: Live, record: NewAuditRecord | null, why: Refused): Result<Answer> {
+    const said = this.#ports.audit.append(
+      record ?? decisionRecord(live.request, null, null, why.code),
+    );
+    return said.ok ? this.#refuse(live, why) : said;
   }
 
   #ask(live: Live, examined: Examined, ruling: Extract<Ruling, { ruling: "ask" }>): Result<Answer> {
@@ -287,13 +292,14 @@ export class Calls {
   ): Result<Answer> {
     const record = decisionRecord(live.request, examined, ruling, null);
     if (ruling.plan.where === "caller") {
+      const said = this.#ports.audit.append(record);
       const result = emptyResult(live.request, "done", null, "");
-      return this.#recorded(record, () => ok({ is: "run_local", result }));
+      return said.ok ? ok({ is: "run_local", result }) : said;
     }
     const problem = examined.paths.find((path) => path.problem !== null)?.problem ?? null;
     if (problem !== null) {
       const why = { outcome: "failed", code: "path-unusable", message: problem } as const;
-      return this.#recorded({ ...record, code: why.code }, () => this.#refuse(live, why));
+      return this.#deny(live, { ...record, code: why.code }, why);
     }
     if (ruling.plan.where === "container" && !this.#hasRoom(ruling.plan)) {
       live.state = "queued";
@@ -418,13 +424,13 @@ export class Calls {
 
   /** A call whose question stood for two gets the outcome of the one that ran. */
   #share(follower: Live, result: StoredResult): void {
-    const { results, log, watch } = this.#ports;
-    const { call, turn, session } = follower.request;
+    const { results, log } = this.#ports;
+    const { call, turn } = follower.request;
+    const own = { ...result, call, turn };
     const shared = results.share(result.call, call);
-    const saved = shared.ok ? results.save({ ...result, call, turn }) : shared;
+    const saved = shared.ok ? results.save(own) : shared;
     if (!saved.ok) log(`the outcome of ${call} cannot be kept: ${saved.code}: ${saved.detail}`);
-    this.#live.delete(call);
-    watch.ready({ session, call });
+    this.#finish(follower, own);
   }
 
   /** Starts what waits for room, oldest first. */
@@ -438,8 +444,14 @@ export class Calls {
   }
 }
 
+/** The question that stands for a call and for no other one's. */
+function ownQuestion({ state, approval, leader }: Live): ApprovalId | null {
+  return state === "waiting_approval" && leader === null ? approval?.approval ?? null : null;
+}
+
 const CLOSED = {
   pending: "withdrawn",
+  approved: "approval_expired",
   denied: "denied_by_owner",
   expired: "approval_expired",
   withdrawn: "withdrawn",

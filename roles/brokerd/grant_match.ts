@@ -84,12 +84,15 @@ export function evaluate(
   const isBlocked = set.isAllBlocked || set.blockedTools.has(question.tool);
   if (isBlocked && !isBuiltIn.has(question.tool)) return deny("grants_invalid", null, []);
   const findings: Finding[] = [];
+  // An origin that is denied is none that a call to another one may be led to.
+  const barred: string[] = [];
   const allowing: { grant: AllowGrant; said: "auto" | "ask" }[] = [];
   let nearest: Reason = "no_grant";
   let denying: Grant | null = null;
   for (const grant of set.grants) {
     if (grant.tool !== question.tool) continue;
     if (grant.mode === "deny") {
+      if (servesJob(grant, question)) barred.push(...grant.hosts);
       if (!denies(grant, question)) continue;
       denying ??= grant;
       findings.push({ grant: grant.name, said: "deny" });
@@ -105,7 +108,8 @@ export function evaluate(
   const fitting = allowing.filter((one) => one.said === said).map((one) => one.grant);
   const [first] = fitting;
   if (first === undefined) return deny(nearest, null, findings);
-  const grant = fitting.reduce(strictest, first);
+  const strict = fitting.reduce(strictest, first);
+  const grant = { ...strict, hosts: strict.hosts.filter((host) => !barred.includes(host)) };
   return { verdict: said, grant, limits: fitting.map((one) => one.limits), findings };
 }
 
@@ -133,9 +137,7 @@ function judge(
   defaults: GrantSet["defaultLimits"],
 ): "auto" | "ask" | Reason {
   if (grant.expires !== undefined && grant.expires <= question.nowUnixMs) return "expired";
-  if (grant.jobs !== undefined && (question.job === null || !grant.jobs.includes(question.job))) {
-    return "no_grant";
-  }
+  if (!servesJob(grant, question)) return "no_grant";
   const path = question.paths.map((one) => pathMiss(grant, one)).find((miss) => miss !== null);
   if (path !== undefined) return path;
   if (!hostsHold(grant, question)) return "host_not_granted";
@@ -146,6 +148,10 @@ function judge(
   const perDay = grant.limits.calls_per_day ?? defaults.calls_per_day;
   if (question.used.turn >= perTurn || question.used.day >= perDay) return "limit_reached";
   return question.label.untrusted && grant.when_untrusted === "ask" ? "ask" : grant.mode;
+}
+
+function servesJob({ jobs }: Grant, { job }: Question): boolean {
+  return jobs === undefined || (job !== null && jobs.includes(job));
 }
 
 /** Whether `inner` is `outer` or lies below it; both absolute. */
@@ -196,9 +202,7 @@ function commandMatches(command: readonly string[], args: JsonObject): boolean {
 }
 
 function denies(grant: DenyGrant, question: Question): boolean {
-  if (grant.jobs !== undefined && (question.job === null || !grant.jobs.includes(question.job))) {
-    return false;
-  }
+  if (!servesJob(grant, question)) return false;
   const isBare = grant.paths.length === 0 && grant.hosts.length === 0 &&
     grant.patterns === undefined && grant.commands === undefined;
   return isBare || denyPathHit(grant, question) || denyTextHit(grant, question);

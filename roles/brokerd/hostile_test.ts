@@ -1,0 +1,279 @@
+// Guards brokerd against a caller that has turned: calls withdrawn, folded, flooded and stopped at odd
+// moments, on a disk that is full in between. Nothing runs that should not, and every call ends.
+import { deepStrictEqual, ok, strictEqual } from "node:assert";
+import { DiskError } from "../../shared/disk/disk.ts";
+import { err } from "../../shared/results/result.ts";
+import { settled } from "../../tests/doubles/manual_clock.ts";
+import {
+  DiskDied,
+  grantToml,
+  heldScript,
+  HOME,
+  type HouseOptions,
+  newCall,
+  newTurn,
+  openChat,
+  ROOT,
+  type TestHouse,
+  testHouse,
+} from "../../tests/doubles/broker_house.ts";
+import { repairClosed } from "./audit.ts";
+import { type House, openHouse } from "./house.ts";
+
+const PATH = JSON.stringify({ path: `${ROOT}/a.txt` });
+const ASK: HouseOptions = {
+  grants: {
+    "read.toml": grantToml("read_file", "ask"),
+    "list.toml": grantToml("list_dir", "auto"),
+  },
+  config: { runtime: { concurrent: 1 } },
+};
+
+async function withHouse(
+  options: HouseOptions,
+  body: (house: House, test: TestHouse) => Promise<void>,
+): Promise<void> {
+  const test = testHouse(options);
+  const house = test.open();
+  try {
+    await body(house, test);
+  } finally {
+    await house.close();
+  }
+}
+
+async function asks(house: House, session = openChat(house), tool = "read_file", args = PATH) {
+  const one = { session, turn: newTurn(), call: newCall(), tool, args };
+  const answer = house.calls.request(one);
+  await settled();
+  return { ...one, answer };
+}
+
+function stateOf(house: House, one: Awaited<ReturnType<typeof asks>>): string {
+  const now = house.calls.fetch(one.session, one.call);
+  ok(now.ok, JSON.stringify(now));
+  if (now.value.is === "pending") return now.value.pending.state;
+  ok(now.value.is === "ended");
+  return now.value.result.code ?? now.value.result.outcome;
+}
+
+async function approve(house: House, code: string | undefined): Promise<void> {
+  const said = house.approvals.answer(code ?? "none", "approve", "owner", null);
+  ok(said.ok && said.value.outcome === "approved", JSON.stringify(said));
+  await settled();
+}
+
+function bytesOf(test: TestHouse, path: string): Uint8Array {
+  const file = test.disk.open(path, "read");
+  const bytes = new Uint8Array(file.stat().size);
+  file.read(bytes);
+  file.close();
+  return bytes;
+}
+
+/** Keeps one slot taken until it is released. */
+async function busy(house: House, test: TestHouse) {
+  const held = heldScript();
+  test.fake.script = held.script;
+  const one = await asks(house, openChat(house), "list_dir", JSON.stringify({ path: ROOT }));
+  strictEqual(stateOf(house, one), "running");
+  return held;
+}
+
+/** Makes every write of the folders that hold `part` fail until it is called. */
+function full(test: TestHouse, part: string): () => void {
+  const open = test.disk.open;
+  test.disk.open = (path, mode) => {
+    if (path.includes(part) && mode !== "read") throw new DiskError("no_space", "Injected: full");
+    return open(path, mode);
+  };
+  return () => void (test.disk.open = open);
+}
+
+Deno.test("cancel() an approved call that waits for room ends at once and never starts", () =>
+  withHouse(ASK, async (house, test) => {
+    const held = await busy(house, test);
+    const one = await asks(house);
+    const folded = await asks(house, one.session);
+    await approve(house, test.posted[0]?.code);
+    strictEqual(stateOf(house, one), "queued");
+    ok(house.calls.cancel(one.session, one.call).ok);
+    strictEqual(stateOf(house, one), "withdrawn");
+    strictEqual(stateOf(house, folded), "withdrawn");
+    held.release();
+    await settled();
+    strictEqual(test.fake.runs.length, 1);
+    ok(house.calls.isIdle());
+  }));
+
+Deno.test("halt() what waited at a stop on a full disk does not start after the resume", () =>
+  withHouse(ASK, async (house, test) => {
+    const held = await busy(house, test);
+    const one = await asks(house, openChat(house), "list_dir", JSON.stringify({ path: ROOT }));
+    strictEqual(stateOf(house, one), "queued");
+    const room = full(test, "/results/");
+    house.halt("owner", "enough", null);
+    ok(house.resume().ok);
+    held.release();
+    room();
+    await settled();
+    for (let i = 0; i < 3; i++) await test.clock.advance(2_000);
+    strictEqual(test.fake.runs.length, 1, "a call that the stop had ended was started");
+    ok(house.calls.isIdle());
+  }));
+
+Deno.test("ask() a full disk at any call leaves no question that nobody sees or that never ends", async () => {
+  let refused = 0;
+  for (let failAt = 1, met = true; met; failAt++) {
+    const test = testHouse(ASK);
+    const house = test.open();
+    const session = openChat(house);
+    const ids = { session, turn: newTurn(), call: newCall(), tool: "read_file", args: PATH };
+    const before = test.disk.calls();
+    test.disk.setFault({ failAt, kind: "no_space", lasting: "once", seed: 1 });
+    try {
+      if (!house.calls.request(ids).ok) refused++;
+      await settled();
+    } catch (thrown) {
+      // A failed sync ends the process.
+      ok(thrown instanceof DiskDied);
+      await house.close();
+      continue;
+    }
+    met = test.disk.calls() - before >= failAt;
+    test.disk.setFault(null);
+    const other = await asks(house, session);
+    ok(house.calls.request(ids).ok);
+    await settled();
+    strictEqual(test.posted.length, 1, `${failAt}: the owner was not shown the question`);
+    await approve(house, test.posted[0]?.code);
+    strictEqual(stateOf(house, other), "done", `at call ${failAt}`);
+    ok(house.calls.isIdle(), `${failAt}: a call never ends`);
+    strictEqual(test.fake.runs.length, 1);
+    await house.close();
+  }
+  ok(refused > 5, `${refused} faults were met`);
+});
+
+Deno.test("onClosed() calls that share a question that is folded into another one end with it", () =>
+  withHouse(ASK, async (house, test) => {
+    const session = openChat(house);
+    const first = await asks(house, session);
+    const shares = await asks(house, session);
+    test.grant("read.toml", grantToml("read_file", "ask", "# anew\n"));
+    const newer = await asks(house, session);
+    await approve(house, test.posted[0]?.code);
+    strictEqual(stateOf(house, first), "waiting_approval");
+    await approve(house, test.posted[1]?.code);
+    strictEqual(test.fake.runs.length, 1);
+    deepStrictEqual([first, shares, newer].map((one) => stateOf(house, one)), [
+      "done",
+      "done",
+      "done",
+    ]);
+  }));
+
+Deno.test("openHouse() a yes that nothing followed before the question's time was over starts nothing", async () => {
+  const test = testHouse(ASK);
+  const house = test.open();
+  await busy(house, test);
+  const one = await asks(house);
+  await approve(house, test.posted[0]?.code);
+  strictEqual(stateOf(house, one), "queued");
+  await house.close();
+  const before = test.fake.runs.length;
+  test.clock.setWall(test.clock.nowUnixMs() + 3 * 86_400_000);
+  const later = test.open();
+  await settled();
+  strictEqual(stateOf(later, one), "approval_expired");
+  strictEqual(test.fake.runs.length, before, "an answer of another day had an effect");
+  await later.close();
+});
+
+Deno.test("request() a flood of calls is refused beyond what a stop can end at once", () =>
+  withHouse(ASK, async (house, test) => {
+    await busy(house, test);
+    const session = openChat(house);
+    const args = JSON.stringify({ path: ROOT });
+    for (let i = 0; i < 1_000; i++) {
+      house.calls.request({ session, turn: newTurn(), call: newCall(), tool: "list_dir", args });
+    }
+    const halted = house.halt("owner", "enough", null);
+    ok(halted.ok && halted.value <= 256, `${halted.ok && halted.value} calls were waiting`);
+    await settled();
+    strictEqual(test.fake.runs.length, 1);
+  }));
+
+Deno.test("request() a page of a granted origin cannot lead to one that another grant denies", async () => {
+  const test = testHouse({
+    grants: {
+      "fetch.toml": `tool = "http_fetch"\nmode = "auto"\nmax_taint = "private"\n` +
+        `result_class = "private"\nhosts = ["https://a.example:443", "https://bad.example:443"]\n`,
+      "bad.toml": `tool = "http_fetch"\nmode = "deny"\nhosts = ["https://bad.example:443"]\n`,
+    },
+  });
+  const asked: (readonly string[])[] = [];
+  Object.assign(test.ports, {
+    egress: ({ origins }: { origins: string[] }) => {
+      asked.push(origins);
+      return Promise.resolve(err("egress-unavailable", "No way out"));
+    },
+  });
+  const house = test.open();
+  await asks(house, openChat(house), "http_fetch", JSON.stringify({ url: "https://a.example/" }));
+  deepStrictEqual(asked, [["https://a.example:443"]]);
+  await house.close();
+});
+
+Deno.test("repair() a call that had begun stays unknown, also when the log goes on in another month", async () => {
+  const test = testHouse({ grants: { "read.toml": grantToml("read_file", "auto") } });
+  const house = test.open();
+  test.fake.script = () => new Promise(() => {});
+  const one = await asks(house);
+  strictEqual(test.fake.runs.length, 1);
+  house.audit.close();
+  const log = `${HOME}/audit/2026-11.jsonl`;
+  const bytes = bytesOf(test, log);
+  bytes[60] = 0x7a;
+  const next = testHouse({}, test.disk.afterKill());
+  next.disk.plant(log, bytes);
+  next.grant("read.toml", grantToml("read_file", "auto"));
+  next.clock.setWall(next.clock.nowUnixMs() + 2 * 86_400_000);
+  const opened = openHouse(next.ports);
+  ok(!opened.ok && opened.code === "audit-broken");
+  ok(repairClosed(next.ports, `${HOME}/audit`, opened).ok);
+  const after = next.open();
+  after.calls.request(one);
+  await settled();
+  deepStrictEqual(next.fake.runs, [], "a call that had begun was run again");
+  strictEqual(stateOf(after, one), "outcome_unknown");
+  await after.close();
+});
+
+Deno.test("verify() leaves no file of the log open, however often it is asked", async () => {
+  const test = testHouse();
+  const house = test.open();
+  test.clock.setWall(test.clock.nowUnixMs() + 2 * 86_400_000);
+  ok(house.audit.rotateIfDue().ok);
+  // Damage in the older file makes it look at the start of the newer one.
+  const log = `${HOME}/audit/2026-11.jsonl`;
+  const bytes = bytesOf(test, log);
+  bytes[60] = 0x7a;
+  test.disk.plant(log, bytes);
+  let held = 0;
+  const open = test.disk.open;
+  test.disk.open = (path, mode) => {
+    const file = open(path, mode);
+    held++;
+    return {
+      ...file,
+      close: () => {
+        held--;
+        file.close();
+      },
+    };
+  };
+  for (let i = 0; i < 3; i++) ok((await house.audit.verify(null, () => {})).ok);
+  strictEqual(held, 0);
+  await house.close();
+});
