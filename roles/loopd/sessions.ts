@@ -72,7 +72,8 @@ export function makeSessions(options: SessionsOptions) {
     omitted: "",
   };
   const lives = () => [...state.live.values()];
-  const waiting = () => lives().reduce((sum, live) => sum + live.queue.length, 0);
+  const { slots } = options.house;
+  const waiting = () => lives().reduce((sum, live) => sum + live.queue.length, slots.waiting());
   return {
     /** Fails with `queue-full`, `self-test-failed`, `memory-unavailable`, `session-damaged`, or the disk's codes. */
     submit(message: Message): Promise<Result<Accepted>> {
@@ -92,7 +93,10 @@ export function makeSessions(options: SessionsOptions) {
         await inOrder(state, session, () => Promise.resolve(recoverOne(options, state, session)));
       }
     },
-    counts: () => ({ running: lives().filter((live) => live.running).length, waiting: waiting() }),
+    counts() {
+      const begun = lives().filter((live) => live.running).length;
+      return { running: begun - slots.waiting(), waiting: waiting() };
+    },
     isBusy: (session: SessionId) => isBusy(state.live.get(session)),
     /** What went wrong with the disk last, while it is wrong. */
     problem: () => state.problem,

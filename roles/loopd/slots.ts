@@ -65,5 +65,7 @@ export function makeSlots() {
         tellPlaces(lane);
       });
     },
+    /** Turns in all queues together. */
+    waiting: () => [...lanes.values()].reduce((sum, lane) => sum + lane.queue.length, 0),
   };
 }

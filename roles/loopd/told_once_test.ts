@@ -78,6 +78,25 @@ for (const [name, script] of ENDS) {
   }
 }
 
+houseTest("submit() counts the turns of every session that wait for the slot", {
+  config: { sessions: { queued_turns: 2 } },
+}, async (house) => {
+  const gate = Promise.withResolvers<void>();
+  await house.say(session, "warm");
+  house.llama.script(() => speak(waitFor(gate.promise), say("ok")));
+  const turns: string[] = [];
+  for (const seed of [1, 2, 3]) {
+    turns.push(value(await house.submit(newSession(seed), "go")).body.turn);
+  }
+  await until(() => house.llama.record.at(-1)?.firstByteMs !== null);
+  const refused = await house.submit(newSession(4), "one too many");
+  strictEqual(refused.ok ? "ok" : refused.code, "queue-full");
+  const { turns_running, turns_waiting } = value(await house.status()).body;
+  deepStrictEqual([turns_running, turns_waiting], [1, 2]);
+  gate.resolve();
+  for (const turn of turns) await house.item((item) => item.turn === turn);
+});
+
 houseTest(
   "submit() leaves a session marked while its message waits for brokerd",
   {},
