@@ -1,5 +1,4 @@
 // `approvals`, `approve`, `deny`, `stop`, `resume`: the owner's word to brokerd.
-import { err } from "../../shared/results/result.ts";
 import { ApprovalId } from "../../shared/ids/ids.ts";
 import {
   APPROVAL_ANSWER,
@@ -11,12 +10,14 @@ import {
 import type { AnswerOutcome, ApprovalSummary } from "../../shared/wire/parts.ts";
 import {
   ask,
+  askAndPrint,
   askText,
   type Command,
   type Context,
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  misused,
   parseWords,
   print,
 } from "./context.ts";
@@ -45,11 +46,11 @@ export const APPROVALS: Command = {
   usage: "approvals [--all] | approvals show ID  [--json]",
   summary: "questions waiting for your answer; show prints one in full, with its code",
   async run(context, args) {
-    const words = parseWords(args, { all: { type: "boolean" } }, this.usage);
+    const words = parseWords(args, { all: { type: "boolean" } }, this.usage, 2);
     if (!words.ok) return fail(context, words);
     const [verb, id] = words.value.positionals;
     if (verb === "show") return await show(context, id);
-    if (verb !== undefined) return fail(context, err("usage", `usage: bxctl ${this.usage}`));
+    if (verb !== undefined) return misused(context, this.usage);
     const include_answered = words.value.values.all === true;
     const reply = await ask(context, SOCKET, APPROVALS_LIST, { include_answered, limit: 200 });
     if (!reply.ok) return fail(context, reply);
@@ -67,7 +68,7 @@ export const APPROVALS: Command = {
 
 async function show(context: Context, id: string | undefined): Promise<number> {
   const approval = ApprovalId.safeParse(id);
-  if (!approval.success) return fail(context, err("usage", "usage: bxctl approvals show ID"));
+  if (!approval.success) return misused(context, "approvals show ID");
   const shown = await askText(context, SOCKET, APPROVAL_SHOW, { approval: approval.data });
   if (!shown.ok) return fail(context, shown);
   const { summary, code } = shown.value.reply.body;
@@ -83,16 +84,11 @@ function answering(answer: "approve" | "deny", summary: string): Command {
     usage: `${answer} CODE [--json]`,
     summary,
     async run(context, args) {
-      const words = parseWords(args, {}, this.usage);
+      const words = parseWords(args, {}, this.usage, 1);
       if (!words.ok) return fail(context, words);
-      const [code, ...rest] = words.value.positionals;
-      if (code === undefined || rest.length > 0) {
-        return fail(context, err("usage", `usage: bxctl ${this.usage}`));
-      }
-      const reply = await ask(context, SOCKET, APPROVAL_ANSWER, {
-        code: code.slice(0, 64),
-        answer,
-      });
+      const code = words.value.positionals[0]?.slice(0, 64);
+      if (code === undefined) return misused(context, this.usage);
+      const reply = await ask(context, SOCKET, APPROVAL_ANSWER, { code, answer });
       if (!reply.ok) return fail(context, reply);
       const { outcome, tool } = reply.value.body;
       const what = tool === null ? "" : ` (${tool})`;
@@ -110,16 +106,15 @@ export const STOP_COMMAND: Command = {
   usage: "stop [WHY] [--json]",
   summary: "refuse every new effect and end what runs, until resume",
   async run(context, args) {
-    const words = parseWords(args, {}, this.usage);
+    const words = parseWords(args, {}, this.usage, Infinity);
     if (!words.ok) return fail(context, words);
     const why = words.value.positionals.join(" ").slice(0, 500) || "no reason given";
-    const reply = await ask(context, SOCKET, STOP, { why });
-    if (!reply.ok) return fail(context, reply);
-    const { was_stopped, ended } = reply.value.body;
-    return print(
+    return await askAndPrint(
       context,
-      reply.value.body,
-      () =>
+      SOCKET,
+      STOP,
+      { why },
+      ({ was_stopped, ended }) =>
         was_stopped
           ? "It was stopped already\n"
           : `Stopped; ${ended} running ended. Go on with bxctl resume\n`,
@@ -133,12 +128,8 @@ export const RESUME_COMMAND: Command = {
   async run(context, args) {
     const words = parseWords(args, {}, this.usage);
     if (!words.ok) return fail(context, words);
-    const reply = await ask(context, SOCKET, RESUME, {});
-    if (!reply.ok) return fail(context, reply);
-    return print(
-      context,
-      reply.value.body,
-      () => reply.value.body.was_stopped ? "Resumed\n" : "It was not stopped\n",
-    );
+    const text = ({ was_stopped }: { was_stopped: boolean }) =>
+      was_stopped ? "Resumed\n" : "It was not stopped\n";
+    return await askAndPrint(context, SOCKET, RESUME, {}, text);
   },
 };

@@ -12,6 +12,7 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  misused,
   parseWords,
   print,
   storedRecords,
@@ -56,7 +57,7 @@ async function tail(context: Context, args: readonly string[], usage: string): P
 /** One record, each field on a line of its own and in full. */
 async function show(context: Context, args: readonly string[], usage: string): Promise<number> {
   const number = wholeNumber(args[0], -1, 0, 999_999_999);
-  if (!number.ok || args.length !== 1) return fail(context, err("usage", `usage: bxctl ${usage}`));
+  if (!number.ok || args.length !== 1) return misused(context, usage);
   const end = number.value;
   const got = await askText(context, SOCKET, AUDIT_TAIL, { count: 1, end });
   if (!got.ok) return fail(context, got);
@@ -156,6 +157,6 @@ export const AUDIT: Command = {
     if (verb === "show") return show(context, rest, this.usage);
     if (verb === "verify") return verify(context, rest, this.usage);
     if (verb === "repair") return repair(context, rest, this.usage);
-    return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
+    return Promise.resolve(misused(context, this.usage));
   },
 };

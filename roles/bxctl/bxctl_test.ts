@@ -153,6 +153,57 @@ Deno.test("a wrong word, option or number is a usage error with status 2", async
   }
 });
 
+Deno.test("a word or option too many is a usage error of every command, and nothing is asked", async () => {
+  await using rig = await ownerRig();
+  const forms = [
+    "status",
+    "version",
+    "doctor",
+    "approvals",
+    `approvals show a-${ULID}`,
+    "approve x",
+    "deny x",
+    "resume",
+    "audit tail",
+    "audit show 1",
+    "audit verify",
+    "audit repair --yes",
+    "grants check",
+    "grants list",
+    "grants explain read_file {}",
+    "grants new read_file",
+    "egress --reach x",
+    "reindex",
+    "memory log",
+    "memory show 1",
+    "memory undo memory",
+    "memory review",
+    `memory review c-${ULID} apply`,
+    `memory purge --source ${session} --yes`,
+    "memory status",
+    "secrets set x",
+    "sessions list",
+    `sessions show ${session}`,
+    `sessions verify ${session}`,
+    `sessions export ${session} --html -`,
+    "prompt",
+    `cache ${session}`,
+    "chat -m x",
+  ];
+  const flagOnly = ["stop why", "recall what"];
+  const long = [
+    ...forms.map((form) => `${form} more`),
+    ...[...forms, ...flagOnly].map((form) => `${form} --bogus`),
+  ];
+  for (const line of long) {
+    const ran = await rig.run([...line.split(" "), "--json"]);
+    strictEqual(ran.status, 2, line);
+    const { error } = JSON.parse(ran.out);
+    strictEqual(error.code, "usage", line);
+    strictEqual(error.detail.split("usage: bxctl").length, 2, error.detail);
+  }
+});
+
 Deno.test("status names each role that is down and fails, also when one hangs", async () => {
   await using rig = await ownerRig();
   await Deno.mkdir(`${rig.home}/run/owner-loop`, { recursive: true });

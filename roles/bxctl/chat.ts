@@ -27,6 +27,7 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  misused,
   parseWords,
   printJson,
 } from "./context.ts";
@@ -58,12 +59,9 @@ export const CHAT: Command = {
       message: { type: "string", short: "m" },
     }, this.usage);
     if (!words.ok) return fail(context, words);
-    const { values, positionals } = words.value;
-    const isUsed = positionals.length === 0 && values.message !== "";
+    const { values } = words.value;
     const session = SessionId.safeParse(values.session ?? freshSession(context));
-    if (!isUsed || !session.success) {
-      return fail(context, err("usage", `usage: bxctl ${this.usage}`));
-    }
+    if (values.message === "" || !session.success) return misused(context, this.usage);
     if (context.wantsJson && values.message === undefined) {
       return fail(context, err("usage", "--json goes with -m"));
     }

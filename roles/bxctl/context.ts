@@ -87,14 +87,41 @@ export function print(context: Context, value: unknown, render: () => string): n
   return EXIT_OK;
 }
 
-/** Parses a command's words strictly; `--json` is taken by the program itself. Fails with `usage`. */
+/** Asks, and prints what is answered: its JSON, or the text that `render` makes. */
+export async function askAndPrint<Q extends MessageSchema, R extends MessageSchema>(
+  context: Context,
+  socket: SocketName,
+  exchange: Exchange<Q, MessageSchema, R>,
+  body: BodyOf<Q>,
+  render: (found: Said<R>["body"]) => string,
+): Promise<number> {
+  const reply = await ask(context, socket, exchange, body);
+  if (!reply.ok) return fail(context, reply);
+  const found = reply.value.body;
+  return print(context, found, () => render(found));
+}
+
+/** Says how a command is written. */
+export function misused(context: Context, usage: string): number {
+  return fail(context, err("usage", `usage: bxctl ${usage}`));
+}
+
+/**
+ * Parses a command's words strictly, `most` without a flag among them at most; `--json` is taken by the
+ * program itself. Fails with `usage`.
+ */
 export function parseWords<T extends NonNullable<ParseArgsConfig["options"]>>(
   args: readonly string[],
   options: T,
   usage: string,
+  most = 0,
 ) {
   try {
-    return ok(parseArgs({ args: [...args], options, allowPositionals: true, strict: true }));
+    const words = parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+    const more = words.positionals[most];
+    return more === undefined
+      ? ok(words)
+      : err("usage", `${more} is too much; usage: bxctl ${usage}`);
   } catch (thrown) {
     return err("usage", `${messageOf(thrown)}; usage: bxctl ${usage}`);
   }

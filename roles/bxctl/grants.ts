@@ -4,7 +4,6 @@
 import { SessionId, ToolName } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
 import { isPlainText } from "../../shared/text/escape.ts";
-import { err } from "../../shared/results/result.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { GRANTS_CHECK, GRANTS_EXPLAIN, type GrantSummary } from "../../shared/wire/broker_owner.ts";
 import {
@@ -14,12 +13,15 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  misused,
   parseWords,
   print,
 } from "./context.ts";
 import { shown, table, tint } from "./terminal.ts";
 
 const SOCKET = "owner-broker/admin";
+const WORD = { type: "string" } as const;
+const FLAG = { type: "boolean" } as const;
 
 function rowOf(grant: GrantSummary): string[] {
   const expires = grant.expires_unix_ms === null
@@ -56,19 +58,14 @@ async function list(context: Context, isCheck: boolean): Promise<number> {
 }
 
 async function explain(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const words = parseWords(args, {
-    session: { type: "string" },
-    class: { type: "string" },
-    untrusted: { type: "boolean" },
-  }, usage);
+  const options = { session: WORD, class: WORD, untrusted: FLAG };
+  const words = parseWords(args, options, usage, 2);
   if (!words.ok) return fail(context, words);
   const { values, positionals } = words.value;
   const tool = ToolName.safeParse(positionals[0]);
   const session = SessionId.nullable().safeParse(values.session ?? null);
   const dataClass = DataClass.safeParse(values.class ?? "private");
-  if (!tool.success || !session.success || !dataClass.success || positionals.length > 2) {
-    return fail(context, err("usage", `usage: bxctl ${usage}`));
-  }
+  if (!tool.success || !session.success || !dataClass.success) return misused(context, usage);
   const reply = await ask(context, SOCKET, GRANTS_EXPLAIN, {
     tool: tool.data,
     session: session.data,
@@ -139,25 +136,25 @@ async function wanted(
 
 /** A whole grant file with a word on each key; strict until the owner says otherwise. */
 async function draft(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const words = parseWords(args, {
-    mode: { type: "string" },
-    path: { type: "string", multiple: true },
-    host: { type: "string", multiple: true },
-    write: { type: "boolean" },
-    class: { type: "string" },
-    draft: { type: "string" },
-  }, usage);
+  const several = { ...WORD, multiple: true } as const;
+  const options = {
+    mode: WORD,
+    path: several,
+    host: several,
+    write: FLAG,
+    class: WORD,
+    draft: WORD,
+  };
+  const words = parseWords(args, options, usage, 1);
   if (!words.ok) return fail(context, words);
   const { values, positionals } = words.value;
   const { mode, path: paths, host: hosts, write, class: highest } = values;
   const said = [...paths ?? [], ...hosts ?? []].every((one) => isPlainText(one)) &&
-    positionals.length <= 1 && isMode(mode ?? "ask") && isClass(highest ?? "private") &&
+    isMode(mode ?? "ask") && isClass(highest ?? "private") &&
     (positionals[0] === undefined || isTool(positionals[0]));
   const asked = { tool: positionals[0], mode, paths, hosts, write, highest };
   const grant = said ? await wanted(context, asked) : null;
-  if (grant === null) {
-    return fail(context, err("usage", `usage: bxctl ${usage}`));
-  }
+  if (grant === null) return misused(context, usage);
   const text = grantText(grant);
   const { terminal, home } = context;
   terminal.out(text);
@@ -208,6 +205,6 @@ export const GRANTS: Command = {
     if ((verb === "check" || verb === "list") && rest.length === 0) {
       return list(context, verb === "check");
     }
-    return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
+    return Promise.resolve(misused(context, this.usage));
   },
 };

@@ -1,12 +1,13 @@
 // `recall` and `reindex`: what is remembered, and the index it is found through.
 import { isoTime } from "../../shared/clock/clock.ts";
-import { err } from "../../shared/results/result.ts";
 import { OWNER_RECALL, type RecallHit, REINDEX } from "../../shared/wire/memory.ts";
 import {
   ask,
+  askAndPrint,
   type Command,
   type Context,
   fail,
+  misused,
   parseWords,
   print,
   wholeNumber,
@@ -30,22 +31,19 @@ export const RECALL: Command = {
   usage: "recall QUERY... [-k COUNT] [--json]",
   summary: "search what was said and noted, as the assistant would",
   async run(context, args) {
-    const words = parseWords(args, { k: { type: "string", short: "k" } }, this.usage);
+    const words = parseWords(args, { k: { type: "string", short: "k" } }, this.usage, Infinity);
     if (!words.ok) return fail(context, words);
     const k = wholeNumber(words.value.values.k, 5, 1, 50);
     if (!k.ok) return fail(context, k);
     const query = words.value.positionals.join(" ");
-    if (query === "") return fail(context, err("usage", `usage: bxctl ${this.usage}`));
-    const reply = await ask(context, SOCKET, OWNER_RECALL, {
-      query: query.slice(0, 500),
-      k: k.value,
-    });
-    if (!reply.ok) return fail(context, reply);
-    const { hits } = reply.value.body;
-    return print(
+    if (query === "") return misused(context, this.usage);
+    const asked = { query: query.slice(0, 500), k: k.value };
+    return await askAndPrint(
       context,
-      { hits },
-      () =>
+      SOCKET,
+      OWNER_RECALL,
+      asked,
+      ({ hits }) =>
         hits.length === 0
           ? `Nothing found for ${shown(query)}\n`
           : hits.map((hit, i) => renderHit(context, hit, i)).join(""),

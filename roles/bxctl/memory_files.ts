@@ -1,7 +1,7 @@
 // `memory ...`: what was written to memory and by whom; undo, review of staged edits, purge.
 import { isoTime } from "../../shared/clock/clock.ts";
 import { CallId, SessionId } from "../../shared/ids/ids.ts";
-import { err, ok, type Result } from "../../shared/results/result.ts";
+import { err } from "../../shared/results/result.ts";
 import { parseJson } from "../../shared/wire/codec.ts";
 import {
   MEMORY_LOG,
@@ -15,11 +15,13 @@ import {
 } from "../../shared/wire/memory.ts";
 import {
   ask,
+  askAndPrint,
   askText,
   type Command,
   type Context,
   EXIT_OK,
   fail,
+  misused,
   parseWords,
   print,
   wholeNumber,
@@ -36,45 +38,52 @@ const log: Part = async (context, args, usage) => {
   if (!words.ok) return fail(context, words);
   const limit = wholeNumber(words.value.values.number, 20, 1, 200);
   if (!limit.ok) return fail(context, limit);
-  const reply = await ask(context, SOCKET, MEMORY_LOG, { limit: limit.value });
-  if (!reply.ok) return fail(context, reply);
-  const rows = reply.value.body.lines.map((line) => [
-    String(line.n),
-    isoTime(line.time_unix_ms),
-    [line.kind, line.action].filter((word) => word !== null).join(" "),
-    line.file ?? "",
-    line.session ?? "",
-  ]);
-  return print(context, reply.value.body, () => table(rows));
+  return await askAndPrint(
+    context,
+    SOCKET,
+    MEMORY_LOG,
+    { limit: limit.value },
+    ({ lines }) =>
+      table(lines.map((line) => [
+        String(line.n),
+        isoTime(line.time_unix_ms),
+        [line.kind, line.action].filter((word) => word !== null).join(" "),
+        line.file ?? "",
+        line.session ?? "",
+      ])),
+  );
 };
 
 const show: Part = async (context, args, usage) => {
   const n = wholeNumber(args[0], -1, 0, 999_999_999);
-  if (!n.ok || n.value < 0) return fail(context, n.ok ? err("usage", usage) : n);
+  if (!n.ok || args.length !== 1) return misused(context, usage);
   const got = await askText(context, SOCKET, MEMORY_SHOW, { n: n.value });
   return got.ok ? printFields(context, got.value.text) : fail(context, got);
 };
 
-const undo: Part = async (context, [word = ""], usage) => {
-  const file = fileOf(word, usage);
-  if (!file.ok) return fail(context, file);
-  const reply = await ask(context, SOCKET, MEMORY_UNDO, { file: file.value });
-  if (!reply.ok) return fail(context, reply);
-  const { characters, limit } = reply.value.body;
-  const said =
-    `${file.value}.md is as before its latest edit (${characters} of ${limit} characters)`;
-  return print(context, reply.value.body, () => `${said}; the next session sees it\n`);
+const undo: Part = async (context, [word = "", ...more], usage) => {
+  const file = word.replace(/\.md$/, "");
+  if ((file !== "memory" && file !== "user") || more.length > 0) return misused(context, usage);
+  return await askAndPrint(
+    context,
+    SOCKET,
+    MEMORY_UNDO,
+    { file },
+    ({ characters, limit }) =>
+      `${file}.md is as before its latest edit (${characters} of ${limit} characters); ` +
+      "the next session sees it\n",
+  );
 };
 
-const review: Part = async (context, [word, decision], usage) => {
+const review: Part = async (context, [word, decision, ...more], usage) => {
   if (word === undefined) return await waiting(context);
   const call = CallId.safeParse(word);
-  if (!call.success) return fail(context, err("usage", usage));
+  if (!call.success || more.length > 0) return misused(context, usage);
   if (decision === undefined) {
     const got = await askText(context, SOCKET, MEMORY_STAGED, { call: call.data });
     return got.ok ? printFields(context, got.value.text) : fail(context, got);
   }
-  if (decision !== "apply" && decision !== "drop") return fail(context, err("usage", usage));
+  if (decision !== "apply" && decision !== "drop") return misused(context, usage);
   const reply = await ask(context, SOCKET, MEMORY_REVIEW, { call: call.data, decision });
   if (!reply.ok) return fail(context, reply);
   const said = decision === "apply" ? "applied; the next session sees it" : "dropped";
@@ -82,19 +91,15 @@ const review: Part = async (context, [word, decision], usage) => {
 };
 
 async function waiting(context: Context): Promise<number> {
-  const reply = await ask(context, SOCKET, MEMORY_STAGED, { call: null });
-  if (!reply.ok) return fail(context, reply);
-  const rows = reply.value.body.staged.map((one) => [
-    one.call,
-    isoTime(one.time_unix_ms),
-    `${one.action} ${one.file}.md`,
-    one.session,
-  ]);
-  return print(
-    context,
-    reply.value.body,
-    () => rows.length === 0 ? "No edit waits for review\n" : table(rows),
-  );
+  return await askAndPrint(context, SOCKET, MEMORY_STAGED, { call: null }, ({ staged }) => {
+    const rows = staged.map((one) => [
+      one.call,
+      isoTime(one.time_unix_ms),
+      `${one.action} ${one.file}.md`,
+      one.session,
+    ]);
+    return rows.length === 0 ? "No edit waits for review\n" : table(rows);
+  });
 }
 
 const purge: Part = async (context, args, usage) => {
@@ -106,7 +111,7 @@ const purge: Part = async (context, args, usage) => {
   if (!words.ok) return fail(context, words);
   const { source, why = "", yes } = words.value.values;
   const session = SessionId.safeParse(source);
-  if (!session.success) return fail(context, err("usage", usage));
+  if (!session.success) return misused(context, usage);
   const request = { session: session.data, why: why.slice(0, 500) };
   const mode = yes === true ? "hide" : "list";
   const got = await askText(context, SOCKET, MEMORY_PURGE, { ...request, mode });
@@ -125,7 +130,8 @@ const purge: Part = async (context, args, usage) => {
   return EXIT_OK;
 };
 
-const status: Part = async (context) => {
+const status: Part = async (context, args, usage) => {
+  if (args.length > 0) return misused(context, usage);
   const files = await ask(context, SOCKET, MEMORY_STATUS, {});
   if (!files.ok) return fail(context, files);
   const seen = await ask(context, SOCKET, MEMORY_OVERVIEW, {});
@@ -145,11 +151,6 @@ const status: Part = async (context) => {
       `${body.recalls} recalls, ${body.in_vain} found nothing; found most often:\n${table(found)}`;
   });
 };
-
-function fileOf(word: string, usage: string): Result<"memory" | "user"> {
-  const name = word.replace(/\.md$/, "");
-  return name === "memory" || name === "user" ? ok(name) : err("usage", usage);
-}
 
 /** Prints an object's fields one under the other, texts as they are, the rest as JSON. */
 function printFields(context: Context, text: string): number {
@@ -172,9 +173,7 @@ export const MEMORY: Command = {
   summary: "what was written to memory and by whom; undo, review, purge",
   async run(context, [name = "", ...args]) {
     const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
-    const usage = `usage: bxctl ${this.usage}`;
-    return part === undefined
-      ? fail(context, err("usage", usage))
-      : await part(context, args, usage);
+    if (part === undefined) return misused(context, this.usage);
+    return await part(context, args, this.usage);
   },
 };

@@ -2,19 +2,17 @@
 import { err } from "../../shared/results/result.ts";
 import { SECRET_SET } from "../../shared/wire/broker_owner.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
-import { ask, type Command, fail, parseWords, print } from "./context.ts";
+import { ask, type Command, fail, misused, parseWords, print } from "./context.ts";
 import { shown } from "./terminal.ts";
 
 export const SECRETS: Command = {
   usage: "secrets set NAME [--json]    (typed at a hidden prompt, or one line of standard input)",
   summary: "give brokerd a secret that grants may name",
   async run(context, args) {
-    const words = parseWords(args, {}, this.usage);
+    const words = parseWords(args, {}, this.usage, 2);
     if (!words.ok) return fail(context, words);
-    const [verb, name, ...more] = words.value.positionals;
-    if (verb !== "set" || name === undefined || more.length > 0) {
-      return fail(context, err("usage", `usage: bxctl ${this.usage}`));
-    }
+    const [verb, name] = words.value.positionals;
+    if (verb !== "set" || name === undefined) return misused(context, this.usage);
     const { terminal } = context;
     const typed = await terminal.readHidden(`Secret ${shown(name)} (not shown): `);
     if (terminal.isInteractive) terminal.err("\n");

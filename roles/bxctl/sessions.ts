@@ -19,6 +19,7 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  misused,
   parseWords,
   print,
   storedRecords,
@@ -96,10 +97,10 @@ function renderRecord(context: Context, line: string): string {
 }
 
 async function show(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const words = parseWords(args, { epoch: { type: "string" } }, usage);
+  const words = parseWords(args, { epoch: { type: "string" } }, usage, 1);
   if (!words.ok) return fail(context, words);
   const session = SessionId.safeParse(words.value.positionals[0]);
-  if (!session.success) return fail(context, err("usage", `usage: bxctl ${usage}`));
+  if (!session.success) return misused(context, usage);
   const epoch = wholeNumber(words.value.values.epoch, -1, 0, 1_000_000);
   if (!epoch.ok) return fail(context, epoch);
   const got = await askText(context, SOCKET, SESSION_LOG, {
@@ -122,13 +123,13 @@ async function exportPage(
   usage: string,
 ): Promise<number> {
   const options = { html: { type: "string" }, epoch: { type: "string" } } as const;
-  const words = parseWords(args, options, usage);
+  const words = parseWords(args, options, usage, 1);
   if (!words.ok) return fail(context, words);
   const session = SessionId.safeParse(words.value.positionals[0]);
   const epoch = wholeNumber(words.value.values.epoch, -1, 0, 1_000_000);
   if (!epoch.ok) return fail(context, epoch);
   if (!session.success || !words.value.values.html || context.wantsJson) {
-    return fail(context, err("usage", `usage: bxctl ${usage}`));
+    return misused(context, usage);
   }
   const asked = { session: session.data, epoch: epoch.value < 0 ? null : epoch.value };
   const got = await askText(context, SOCKET, SESSION_LOG, asked);
@@ -144,9 +145,9 @@ async function exportPage(
   return EXIT_OK;
 }
 
-async function verify(context: Context, word: string | undefined): Promise<number> {
-  const session = SessionId.safeParse(word);
-  if (!session.success) return fail(context, err("usage", "usage: bxctl sessions verify ID"));
+async function verify(context: Context, args: readonly string[]): Promise<number> {
+  const session = SessionId.safeParse(args[0]);
+  if (!session.success || args.length > 1) return misused(context, "sessions verify ID");
   const reply = await ask(context, SOCKET, SESSION_VERIFY, { session: session.data });
   if (!reply.ok) return fail(context, reply);
   const found = reply.value.body;
@@ -167,7 +168,7 @@ export const SESSIONS: Command = {
     if (verb === "list") return list(context, rest, LIST);
     if (verb === "show") return show(context, rest, SHOW);
     if (verb === "export") return exportPage(context, rest, EXPORT);
-    if (verb === "verify") return verify(context, rest[0]);
-    return Promise.resolve(fail(context, err("usage", `usage: bxctl ${this.usage}`)));
+    if (verb === "verify") return verify(context, rest);
+    return Promise.resolve(misused(context, this.usage));
   },
 };

@@ -8,7 +8,16 @@ import type { BodyOf } from "../../shared/wire/exchange.ts";
 import { GATEWAY_STATUS } from "../../shared/wire/gateway_owner.ts";
 import { LOOP_STATUS } from "../../shared/wire/loop.ts";
 import { MEMORY_STATUS } from "../../shared/wire/memory.ts";
-import { ask, type Command, type Context, EXIT_FAILED, EXIT_OK, print } from "./context.ts";
+import {
+  ask,
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  fail,
+  parseWords,
+  print,
+} from "./context.ts";
 import { shown, table, tint } from "./terminal.ts";
 
 const PATIENCE_MS = 800;
@@ -118,7 +127,9 @@ function render(context: Context, answers: Answers, rows: readonly Row[]): strin
 export const STATUS: Command = {
   usage: "status [--json]",
   summary: "every role, the model and what is wrong",
-  async run(context) {
+  async run(context, args) {
+    const words = parseWords(args, {}, this.usage);
+    if (!words.ok) return fail(context, words);
     const answers = await askAll(context);
     const rows = rowsOf(answers);
     const isHealthy = rows.every((one) => one.is_up && one.problems.length === 0) &&
@@ -140,7 +151,9 @@ export const STATUS: Command = {
 export const VERSION_COMMAND: Command = {
   usage: "version [--json]",
   summary: "the version of bxctl and of each role that answers",
-  async run(context) {
+  async run(context, args) {
+    const words = parseWords(args, {}, this.usage);
+    if (!words.ok) return fail(context, words);
     const rows = rowsOf(await askAll(context)).filter((one) => one.version !== null);
     const versions = Object.fromEntries(rows.map((one) => [one.role, one.version]));
     const value = { bxctl: VERSION, ...versions };
