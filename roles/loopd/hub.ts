@@ -14,6 +14,8 @@ type StateBody = Said<typeof TurnState>["body"];
 
 const MAX_QUEUED = 2_000;
 const MAX_DELTA_UNITS = 4_000;
+/** Whole characters, so at most twice as many units. */
+const PIECES = /.{1,4000}/gsu;
 
 /** An outbox entry as it is told of; its text is fetched by number. */
 export function outboxItem(entry: OutboxEntry): Said<typeof OutboxItem> {
@@ -47,9 +49,8 @@ export function makeHub() {
       tell({ kind: "turn_state", body: { session, turn, state, ...none, ...more } });
     },
     delta(session: SessionId, turn: TurnId, channel: "thinking" | "answer", text: string): void {
-      for (let at = 0; at < text.length; at += MAX_DELTA_UNITS) {
-        const piece = text.slice(at, at + MAX_DELTA_UNITS);
-        tell({ kind: "turn_delta", body: { session, turn, channel, text: piece.toWellFormed() } });
+      for (const [piece] of text.matchAll(PIECES)) {
+        tell({ kind: "turn_delta", body: { session, turn, channel, text: piece } });
       }
     },
     item: (entry: OutboxEntry) => tell(outboxItem(entry)),

@@ -191,7 +191,7 @@ async function askOnce(
     },
   });
   await watch.stop();
-  await control.settled();
+  await control.stop();
   ask.signal.removeEventListener("abort", abort);
   // Without a status too: its first bytes may have been on their way.
   if (drop.signal.aborted) await waitForFreeSlot(options, ask.slot);
@@ -237,6 +237,7 @@ function thinkingControl(
   limit: number,
   drop: () => void,
 ) {
+  const ended = new AbortController();
   let asked: Promise<unknown> | null = null;
   let isOver = false;
   return {
@@ -246,14 +247,18 @@ function thinkingControl(
       const id = made.id();
       if (asked === null && id !== null) {
         const body = { model: options.model, id, action: "reasoning_end" };
-        asked = look(options, `${COMPLETIONS}/control`, body);
+        asked = look(options, `${COMPLETIONS}/control`, body, ended.signal);
       }
       if (tokens > limit + THINKING_GRACE && !isOver) {
         isOver = true;
         drop();
       }
     },
-    settled: async () => void await asked,
+    /** The stream is over, and with it all that the server's word could be good for. */
+    async stop() {
+      ended.abort();
+      await asked;
+    },
     isOver: () => isOver,
   };
 }
@@ -271,8 +276,14 @@ async function waitForFreeSlot(options: ModelOptions, slot: number): Promise<voi
   }
 }
 
-async function look(options: ModelOptions, path: string, body?: unknown): Promise<Result<unknown>> {
+async function look(
+  options: ModelOptions,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Result<unknown>> {
   const drop = new AbortController();
+  signal?.addEventListener("abort", () => drop.abort());
   const watch = silenceWatch({ ...options, firstByteMs: options.silenceMs }, () => drop.abort());
   const pieces: Uint8Array[] = [];
   let status = 0;

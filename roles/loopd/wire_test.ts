@@ -3,9 +3,13 @@
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { systemClock } from "../../shared/clock/clock.ts";
-import { err } from "../../shared/results/result.ts";
+import { err, ok } from "../../shared/results/result.ts";
+import { TurnId } from "../../shared/ids/ids.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
+import { TurnDelta } from "../../shared/wire/loop.ts";
+import { newSession } from "../../tests/doubles/loopd_house.ts";
 import { type Answer, completion } from "./completion.ts";
+import { makeHub } from "./hub.ts";
 import { makeModel } from "./model.ts";
 import { sseReader } from "./sse.ts";
 
@@ -139,4 +143,60 @@ Deno.test("ask() drops an answer, a thought, a call and a refusal that do not en
   }
   const { answer, taken } = await endless(404, words);
   deepStrictEqual([answer.ok ? "ok" : answer.code, taken], ["model-refused", 84]);
+});
+
+Deno.test("ask() gives a whole answer, or leaves at once, whatever becomes of its word to end a thought", async () => {
+  for (const how of ["whole", "cancelled"]) {
+    const cancelled = new AbortController();
+    const model = makeModel({
+      ...{ clock: systemClock, model: "m", firstByteMs: 3_600_000, silenceMs: 3_600_000 },
+      async http(call) {
+        if (call.method === "GET") return err("model-unreachable", "");
+        if (call.path.endsWith("/control")) {
+          // A server that takes the word and never answers it.
+          await new Promise((gone) => call.signal.addEventListener("abort", gone));
+          return err("model-unreachable", "dropped");
+        }
+        call.onStatus(200);
+        call.onBytes(encodeUtf8(chunk({ reasoning_content: "hm" })));
+        if (how === "cancelled") {
+          cancelled.abort();
+          return err("model-stream-broken", "dropped");
+        }
+        call.onBytes(encodeUtf8(chunk({ content: "Yes." }) + end("stop") + DONE));
+        return ok(null);
+      },
+    });
+    const quiet = {
+      slot: 0,
+      signal: cancelled.signal,
+      thinkingLeft: 1,
+      onPiece() {},
+      onRetry() {},
+    };
+    const answer = await model.ask(new Uint8Array(), quiet);
+    strictEqual(
+      answer.ok ? answer.value.content : answer.code,
+      how === "whole" ? "Yes." : "turn-cancelled",
+    );
+  }
+});
+
+Deno.test("delta() cuts a giant piece into small ones and no character in two", async () => {
+  const hub = makeHub();
+  const over = new AbortController();
+  const events = hub.watch(over.signal);
+  const first = events.next();
+  const text = "x" + "😀".repeat(5_000) + "\n" + "é".repeat(4_001);
+  const [session, turn] = [newSession(), TurnId.parse(`t-${"0".repeat(26)}`)];
+  hub.delta(session, turn, "answer", text);
+  const told: string[] = [];
+  for (let event = await first; event.done !== true; event = await events.next()) {
+    const body = TurnDelta.shape.body.parse(event.value.body);
+    told.push(body.text);
+    if (told.join("").length >= text.length) break;
+  }
+  over.abort();
+  await events.next();
+  strictEqual(told.join(""), text);
 });
