@@ -18,6 +18,8 @@ import type { Head } from "../../shared/chain/chain_record.ts";
 type Repaired = BodyOf<(typeof AUDIT_REPAIR)["replies"][number]>;
 
 export function auditRoutes(audit: Audit): Route[] {
+  // What one repair has found is not repaired again by another that looked at the same time.
+  let isRepairing = false;
   return [
     on(AUDIT_TAIL, async ({ count, end }, io) => {
       const lines = audit.tail(count, end);
@@ -30,7 +32,9 @@ export function auditRoutes(audit: Audit): Route[] {
     }),
     verifyRoute(audit.verify),
     on(AUDIT_REPAIR, async ({ finding }) => {
-      const verified = await audit.verify(null, () => {});
+      if (isRepairing) return err("request-invalid", "The log is being looked at already");
+      isRepairing = true;
+      const verified = await audit.verify(null, () => {}).finally(() => isRepairing = false);
       if (!verified.ok) return verified;
       const { broken, finding: found } = verified.value;
       if (broken === null) return err("not-found", `Nothing is to be repaired: ${found}`);

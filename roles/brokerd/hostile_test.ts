@@ -3,6 +3,11 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert";
 import { DiskError } from "../../shared/disk/disk.ts";
 import { err } from "../../shared/results/result.ts";
+import { SessionId } from "../../shared/ids/ids.ts";
+import { AUDIT_REPAIR } from "../../shared/wire/broker_owner.ts";
+import { call } from "../../shared/wire/dial.ts";
+import { listen } from "../../shared/wire/listen.ts";
+import { auditRoutes } from "./audit_requests.ts";
 import { settled } from "../../tests/doubles/manual_clock.ts";
 import {
   DiskDied,
@@ -275,5 +280,46 @@ Deno.test("verify() leaves no file of the log open, however often it is asked", 
   };
   for (let i = 0; i < 3; i++) ok((await house.audit.verify(null, () => {})).ok);
   strictEqual(held, 0);
+  await house.close();
+});
+
+Deno.test("open() a session whose id is of the future is not opened anew when its file is gone", async () => {
+  const test = testHouse();
+  const house = test.open();
+  const session = SessionId.parse(`chat-7${"Z".repeat(25)}`);
+  const opening = { session, kind: "chat", job: null, workspace: null } as const;
+  ok(house.sessions.open(opening).ok);
+  ok(house.sessions.raise(session, { class: "secret", untrusted: true }, "a page").ok);
+  test.clock.setWall(test.clock.nowUnixMs() + 2 * 86_400_000);
+  ok(house.audit.rotateIfDue().ok);
+  await house.close();
+  test.disk.unlink(`${HOME}/broker/sessions/${session}.json`);
+  const next = test.open();
+  const again = next.sessions.open(opening);
+  ok(again.ok);
+  deepStrictEqual(again.value.label, { class: "secret", untrusted: true });
+  await next.close();
+});
+
+Deno.test("auditRoutes() a repair that is asked for twice at once puts nothing sound aside", async () => {
+  const test = testHouse();
+  const house = test.open();
+  const log = `${HOME}/audit/2026-11.jsonl`;
+  openChat(house);
+  const bytes = bytesOf(test, log);
+  bytes[60] = 0x7a;
+  test.disk.plant(log, bytes);
+  const found = await house.audit.verify(null, () => {});
+  ok(found.ok && !found.value.is_whole);
+  const path = Deno.makeTempDirSync() + "/s";
+  const server = listen({ path, routes: auditRoutes(house.audit), log: () => {} });
+  const { finding } = found.value;
+  const done = await Promise.all([1, 2].map(() => call(path, AUDIT_REPAIR, { finding })));
+  strictEqual(done.filter((one) => one.ok && one.value.body.is_done).length, 1);
+  await server.close();
+  deepStrictEqual(
+    test.disk.list(`${HOME}/audit`).map((one) => one.name).filter((name) => /broken/.test(name)),
+    ["2026-11.jsonl.broken-1"],
+  );
   await house.close();
 });

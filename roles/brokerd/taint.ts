@@ -45,15 +45,8 @@ export function foldSession(states: Map<SessionId, SessionState>, record: AuditR
     const { session, as, job, workspace, label } = record;
     const before = states.get(session);
     const raises = before?.raises ?? [];
-    states.set(session, {
-      v: 1,
-      session,
-      as,
-      job,
-      workspace,
-      label: join(label, before?.label ?? label),
-      raises,
-    });
+    const joined = join(label, before?.label ?? label);
+    states.set(session, { v: 1, session, as, job, workspace, label: joined, raises });
   } else if (record.kind === "raise") {
     lift(states, record.session, record.label, record.why, record.time);
   } else if (record.kind === "result") {
@@ -92,6 +85,27 @@ export interface Sessions {
 
 export type SessionPorts = { readonly disk: Disk; readonly clock: Clock; readonly home: string };
 
+type Rise = Parameters<Sessions["raise"]>;
+
+/** What the whole log says; it is read once in a life, and only for an id older than that life. */
+function teller(clock: Clock, audit: Audit, replayed: Map<SessionId, SessionState>) {
+  const bornUnixMs = clock.nowUnixMs();
+  let whole: Map<SessionId, SessionState> | null = null;
+  return (session: SessionId): SessionState | null => {
+    // The file with a session's opening, and every later one, has been replayed.
+    const known = replayed.get(session);
+    if (known !== undefined) return known;
+    // An id that says it is of the future may be of any time.
+    const madeUnixMs = session.startsWith(PREFIX.main) ? 0 : ulidUnixMs(session);
+    if (madeUnixMs > bornUnixMs && madeUnixMs <= clock.nowUnixMs()) return null;
+    if (whole === null) {
+      whole = new Map();
+      for (const record of audit.records()) foldSession(whole, record);
+    }
+    return whole.get(session) ?? null;
+  };
+}
+
 /** `replayed` is what the audit log's newest file says; it is joined to the files as they are read. */
 export function sessionsIn(
   ports: SessionPorts,
@@ -102,23 +116,10 @@ export function sessionsIn(
   const folder = `${home}/broker/sessions`;
   const made = makeFolders(disk, folder);
   if (!made.ok) return made;
-  const bornUnixMs = ports.clock.nowUnixMs();
   const live = new Map<SessionId, SessionState>();
   const pathOf = (session: SessionId) => `${folder}/${session}.json`;
 
-  /** What the whole log says; it is read once in a life, and only for an id older than that life. */
-  let whole: Map<SessionId, SessionState> | null = null;
-  function told(session: SessionId): SessionState | null {
-    // The file with a session's opening, and every later one, has been replayed.
-    const known = replayed.get(session);
-    if (known !== undefined) return known;
-    if (!session.startsWith(PREFIX.main) && ulidUnixMs(session) > bornUnixMs) return null;
-    if (whole === null) {
-      whole = new Map();
-      for (const record of audit.records()) foldSession(whole, record);
-    }
-    return whole.get(session) ?? null;
-  }
+  const told = teller(ports.clock, audit, replayed);
 
   function find(session: SessionId): SessionState | null {
     const known = live.get(session);
@@ -140,6 +141,16 @@ export function sessionsIn(
     return written.ok ? ok(state) : written;
   }
 
+  /** `say` records the new label before it counts. */
+  function rise([session, label, why]: Rise, say: (label: Label) => Result<unknown>) {
+    const state = find(session);
+    if (state === null) return err("not-found", `The session ${session} was never opened`);
+    const after = lifted(state, label, why, now());
+    if (after === state) return ok(state);
+    const said = say(after.label);
+    return said.ok ? keep(after) : said;
+  }
+
   return ok({
     find,
     open(opening) {
@@ -156,20 +167,11 @@ export function sessionsIn(
       if (!said.ok) return said;
       return keep({ v: 1, session, as, job, workspace, label, raises: [] });
     },
-    raise(session, label, why) {
-      const state = find(session);
-      if (state === null) return err("not-found", `The session ${session} was never opened`);
-      const after = lifted(state, label, why, now());
-      if (after === state) return ok(state);
-      const said = audit.append({ kind: "raise", session, label: after.label, why });
-      return said.ok ? keep(after) : said;
+    raise(...by) {
+      const [session, , why] = by;
+      return rise(by, (label) => audit.append({ kind: "raise", session, label, why }));
     },
-    absorb(session, label, why) {
-      const state = find(session);
-      if (state === null) return err("not-found", `The session ${session} was never opened`);
-      const after = lifted(state, label, why, now());
-      return after === state ? ok(state) : keep(after);
-    },
+    absorb: (...by) => rise(by, () => ok(null)),
   });
 }
 
