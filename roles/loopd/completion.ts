@@ -142,9 +142,10 @@ function takeDelta(
   for (const part of delta.tool_calls ?? []) {
     const call = state.calls.get(part.index) ?? { name: "", arguments: "" };
     state.calls.set(part.index, call);
-    if (call.name === "") call.name = part.function?.name ?? "";
-    call.arguments += part.function?.arguments ?? "";
-    state.units += part.function?.arguments?.length ?? 0;
+    const { name, arguments: text } = part.function ?? {};
+    if (call.name === "") call.name = name ?? "";
+    call.arguments += text ?? "";
+    state.units += (name?.length ?? 0) + (text?.length ?? 0);
     pieces.push({ is: "call" });
   }
 }

@@ -134,8 +134,10 @@ async function endless(status: number, piece: string) {
 
 Deno.test("ask() drops an answer, a thought, a call and a refusal that do not end, and tries but once more", async () => {
   const words = "w".repeat(50_000);
-  const made = { index: 0, function: { name: "f", arguments: words } };
-  for (const delta of [{ content: words }, { reasoning_content: words }, { tool_calls: [made] }]) {
+  const made = { index: 0, function: { arguments: words } };
+  const named = { index: 0, function: { name: words } };
+  const calls = [{ tool_calls: [made] }, { tool_calls: [named] }];
+  for (const delta of [{ content: words }, { reasoning_content: words }, ...calls]) {
     const event = `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`;
     const { answer, taken } = await endless(200, event);
     deepStrictEqual([answer.ok ? "ok" : answer.code, taken], ["model-stream-broken", 26]);
