@@ -55,14 +55,9 @@ export const APPROVALS: Command = {
     const reply = await ask(context, SOCKET, APPROVALS_LIST, { include_answered, limit: 200 });
     if (!reply.ok) return fail(context, reply);
     const { items } = reply.value.body;
-    return print(
-      context,
-      { approvals: items },
-      () =>
-        items.length === 0
-          ? "Nothing waits for your answer\n"
-          : table(items.map((one) => listRow(context, one))),
-    );
+    const rows = items.map((one) => listRow(context, one));
+    const text = rows.length === 0 ? "Nothing waits for your answer\n" : table(rows);
+    return print(context, { approvals: items }, text);
   },
 };
 
@@ -71,12 +66,8 @@ async function show(context: Context, id: string | undefined): Promise<number> {
   if (!approval.success) return misused(context, "approvals show ID");
   const shown = await askText(context, SOCKET, APPROVAL_SHOW, { approval: approval.data });
   if (!shown.ok) return fail(context, shown);
-  const { summary, code } = shown.value.reply.body;
-  return print(
-    context,
-    { ...summary, code, text: shown.value.text },
-    () => `${shownLines(shown.value.text)}\n`,
-  );
+  const { text, reply: { body: { summary, code } } } = shown.value;
+  return print(context, { ...summary, code, text }, `${shownLines(text)}\n`);
 }
 
 function answering(answer: "approve" | "deny", summary: string): Command {
@@ -92,7 +83,7 @@ function answering(answer: "approve" | "deny", summary: string): Command {
       if (!reply.ok) return fail(context, reply);
       const { outcome, tool } = reply.value.body;
       const what = tool === null ? "" : ` (${tool})`;
-      print(context, reply.value.body, () => `${OUTCOMES[outcome]}${what}\n`);
+      print(context, reply.value.body, `${OUTCOMES[outcome]}${what}\n`);
       const wanted = answer === "approve" ? "approved" : "denied";
       return outcome === wanted ? EXIT_OK : EXIT_FAILED;
     },

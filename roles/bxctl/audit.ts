@@ -23,6 +23,8 @@ import { progressLine, shown, table, tint } from "./terminal.ts";
 const SOCKET = "owner-broker/admin";
 const HIDDEN = new Set(["v", "n", "prev", "time", "kind"]);
 
+const said = (value: unknown) => typeof value === "string" ? value : JSON.stringify(value);
+
 /** One stored line for a person: number, time, kind, then every other field as escaped JSON. */
 function renderLine(context: Context, line: string): string {
   const parsed = parseCanonicalText(line);
@@ -31,7 +33,7 @@ function renderLine(context: Context, line: string): string {
   }
   const record: Record<string, unknown> = { ...parsed.value };
   const fields = Object.entries(record).filter(([key]) => !HIDDEN.has(key))
-    .map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+    .map(([key, value]) => `${key}=${said(value)}`);
   const kind = tint(context.terminal, "bold", shown(String(record.kind)));
   return `${shown(String(record.n))}  ${shown(String(record.time))}  ${kind}  ${
     shown(fields.join("  "))
@@ -47,11 +49,7 @@ async function tail(context: Context, args: readonly string[], usage: string): P
   if (!got.ok) return fail(context, got);
   const { lines, records } = storedRecords(got.value.text);
   const { head } = got.value.reply.body;
-  return print(
-    context,
-    { head, records },
-    () => lines.map((line) => renderLine(context, line)).join(""),
-  );
+  return print(context, { head, records }, lines.map((line) => renderLine(context, line)).join(""));
 }
 
 /** One record, each field on a line of its own and in full. */
@@ -64,13 +62,11 @@ async function show(context: Context, args: readonly string[], usage: string): P
   const parsed = parseCanonicalText(got.value.text.trimEnd());
   const record: Record<string, unknown> = { ...Object(parsed.ok ? parsed.value : null) };
   if (record.n !== end) return fail(context, err("not-found", `There is no record ${end}`));
-  return print(context, record, () =>
-    table(
-      Object.entries(record).map(([key, value]) => [
-        key,
-        typeof value === "string" ? value : JSON.stringify(value),
-      ]),
-    ));
+  return print(
+    context,
+    record,
+    table(Object.entries(record).map(([key, value]) => [key, said(value)])),
+  );
 }
 
 function readHead(word: string | undefined): Result<AuditHead | null> {
@@ -101,14 +97,8 @@ async function verify(context: Context, args: readonly string[], usage: string):
   const verdict = found.is_whole
     ? tint(context.terminal, "green", "whole")
     : tint(context.terminal, "red", "NOT WHOLE");
-  print(
-    context,
-    found,
-    () =>
-      `${verdict}: ${found.records} records in ${found.files} files; ${
-        shown(found.finding)
-      }${head}\n`,
-  );
+  const counts = `${found.records} records in ${found.files} files`;
+  print(context, found, `${verdict}: ${counts}; ${shown(found.finding)}${head}\n`);
   return found.is_whole ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -140,11 +130,8 @@ async function repair(context: Context, args: readonly string[], usage: string):
   if (!done.ok) return fail(context, done);
   const { is_done, head } = done.value.body;
   if (!is_done) return fail(context, err("audit-broken", "It is not as it was shown; look again"));
-  return print(
-    context,
-    done.value.body,
-    () => `Declared lost: ${shown(finding)}\nThe log goes on at record ${head?.n ?? 0}\n`,
-  );
+  const text = `Declared lost: ${shown(finding)}\nThe log goes on at record ${head?.n ?? 0}\n`;
+  return print(context, done.value.body, text);
 }
 
 export const AUDIT: Command = {

@@ -80,10 +80,10 @@ export function printJson(context: Context, value: unknown): void {
   context.terminal.out(`${escapeJson(canonicalText(value))}\n`);
 }
 
-/** Prints a listing: its JSON as one line, or the text that `render` makes. */
-export function print(context: Context, value: unknown, render: () => string): number {
+/** Prints a listing: its JSON as one line, or its text. */
+export function print(context: Context, value: unknown, text: string): number {
   if (context.wantsJson) printJson(context, value);
-  else context.terminal.out(render());
+  else context.terminal.out(text);
   return EXIT_OK;
 }
 
@@ -98,7 +98,7 @@ export async function askAndPrint<Q extends MessageSchema, R extends MessageSche
   const reply = await ask(context, socket, exchange, body);
   if (!reply.ok) return fail(context, reply);
   const found = reply.value.body;
-  return print(context, found, () => render(found));
+  return print(context, found, render(found));
 }
 
 /** Says how a command is written. */

@@ -75,11 +75,7 @@ export const DOCTOR: Command = {
     const words = parseWords(args, {}, this.usage);
     if (!words.ok) return fail(context, words);
     const findings = await examined(context);
-    print(
-      context,
-      { is_healthy: findings.length === 0, findings },
-      () => render(context, findings),
-    );
+    print(context, { is_healthy: findings.length === 0, findings }, render(context, findings));
     return findings.length === 0 ? EXIT_OK : EXIT_FAILED;
   },
 };

@@ -41,10 +41,9 @@ export const EGRESS: Command = {
         }))
       );
     const silent = ROLES.filter((role) => roles.every((row) => row.who !== role));
-    return print(context, { roles, calls, none: silent }, () => {
-      const rows = [...roles, ...calls].map(({ who, address, why }) => [who, address, why]);
-      return `${table(rows)}no address: ${silent.join(", ")}, and the containers of calls\n` +
-        "a name among these is looked up at this machine's resolver\n";
-    });
+    const rows = [...roles, ...calls].map(({ who, address, why }) => [who, address, why]);
+    const text = `${table(rows)}no address: ${silent.join(", ")}, and the containers of calls\n` +
+      "a name among these is looked up at this machine's resolver\n";
+    return print(context, { roles, calls, none: silent }, text);
   },
 };

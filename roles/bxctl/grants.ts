@@ -50,10 +50,8 @@ async function list(context: Context, isCheck: boolean): Promise<number> {
   const verdict = broken.length === 0
     ? `${good.length} grants, no problem\n`
     : `${good.length} grants count, ${broken.length} files do not\n`;
-  print(context, { grants: items }, () => {
-    const listed = isCheck ? "" : table(good.map(rowOf));
-    return listed + problems + (isCheck ? verdict : "");
-  });
+  const text = isCheck ? problems + verdict : table(good.map(rowOf)) + problems;
+  print(context, { grants: items }, text);
   return broken.length === 0 ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -73,11 +71,8 @@ async function explain(context: Context, args: readonly string[], usage: string)
   }, { upload: encodeUtf8(positionals[1] ?? "{}") });
   if (!reply.ok) return fail(context, reply);
   const { verdict, code, lines } = reply.value.body;
-  return print(
-    context,
-    reply.value.body,
-    () => `${verdict} (${shown(code)})\n${lines.map((line) => `  ${shown(line)}\n`).join("")}`,
-  );
+  const text = `${verdict} (${shown(code)})\n${lines.map((line) => `  ${shown(line)}\n`).join("")}`;
+  return print(context, reply.value.body, text);
 }
 
 type Wanted = {

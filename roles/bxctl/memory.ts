@@ -69,10 +69,7 @@ export const REINDEX_COMMAND: Command = {
     if (!reply.ok) return fail(context, reply);
     const { logs, records, notes, skipped } = reply.value.body;
     const left = skipped.map((line) => `skipped ${shown(line)}\n`).join("");
-    return print(
-      context,
-      reply.value.body,
-      () => `reindexed: ${logs} logs, ${records} records, ${notes} notes\n${left}`,
-    );
+    const text = `reindexed: ${logs} logs, ${records} records, ${notes} notes\n${left}`;
+    return print(context, reply.value.body, text);
   },
 };

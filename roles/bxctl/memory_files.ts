@@ -87,7 +87,7 @@ const review: Part = async (context, [word, decision, ...more], usage) => {
   const reply = await ask(context, SOCKET, MEMORY_REVIEW, { call: call.data, decision });
   if (!reply.ok) return fail(context, reply);
   const said = decision === "apply" ? "applied; the next session sees it" : "dropped";
-  return print(context, { call: call.data, decision }, () => `${said}\n`);
+  return print(context, { call: call.data, decision }, `${said}\n`);
 };
 
 async function waiting(context: Context): Promise<number> {
@@ -120,7 +120,7 @@ const purge: Part = async (context, args, usage) => {
   const parsed = parseJson(got.value.text);
   if (context.wantsJson) {
     const body = { ...got.value.reply.body, brought: parsed.ok ? parsed.value : null };
-    return print(context, body, () => "");
+    return print(context, body, "");
   }
   printFields(context, got.value.text);
   const what = `${entries} entries, ${notes} notes and all that was said in ${session.data}`;
@@ -138,18 +138,14 @@ const status: Part = async (context, args, usage) => {
   if (!seen.ok) return fail(context, seen);
   const { body } = seen.value;
   const { version: _version, started_unix_ms: _started, ...about } = files.value.body;
-  return print(context, { ...about, ...body }, () => {
-    const sizes = about.files.map((one) => [one.file, `${one.characters} of ${one.limit}`]);
-    const problems = about.problems.map((one) => `${one.code}: ${shown(one.detail)}\n`);
-    const found = body.found.slice(0, 10).map((one) => [
-      one.source,
-      `${one.hits} times`,
-      isoTime(one.last_unix_ms),
-    ]);
-    return `${table(sizes)}${shown(about.summary)}\n${problems.join("")}` +
-      `${body.staged} edits wait for review, ${body.purged_sessions} sessions are purged\n` +
-      `${body.recalls} recalls, ${body.in_vain} found nothing; found most often:\n${table(found)}`;
-  });
+  const sizes = about.files.map((one) => [one.file, `${one.characters} of ${one.limit}`]);
+  const problems = about.problems.map((one) => `${one.code}: ${shown(one.detail)}\n`);
+  const found = body.found.slice(0, 10)
+    .map((one) => [one.source, `${one.hits} times`, isoTime(one.last_unix_ms)]);
+  const text = `${table(sizes)}${shown(about.summary)}\n${problems.join("")}` +
+    `${body.staged} edits wait for review, ${body.purged_sessions} sessions are purged\n` +
+    `${body.recalls} recalls, ${body.in_vain} found nothing; found most often:\n${table(found)}`;
+  return print(context, { ...about, ...body }, text);
 };
 
 /** Prints an object's fields one under the other, texts as they are, the rest as JSON. */
@@ -162,7 +158,7 @@ function printFields(context: Context, text: string): number {
     const said = typeof field === "string" ? field : JSON.stringify(field, null, 2);
     return `${key}:\n  ${shownLines(said).replaceAll("\n", "\n  ")}\n`;
   });
-  return print(context, value, () => lines.join(""));
+  return print(context, value, lines.join(""));
 }
 
 const PARTS: Readonly<Record<string, Part>> = { log, show, undo, review, purge, status };

@@ -21,10 +21,7 @@ export const SECRETS: Command = {
     const reply = await ask(context, "owner-broker/admin", SECRET_SET, { name }, options);
     if (!reply.ok) return fail(context, reply);
     const { was_there } = reply.value.body;
-    return print(
-      context,
-      { name, was_there },
-      () => `${was_there ? "Replaced" : "Kept"} the secret ${name}\n`,
-    );
+    const text = `${was_there ? "Replaced" : "Kept"} the secret ${name}\n`;
+    return print(context, { name, was_there }, text);
   },
 };

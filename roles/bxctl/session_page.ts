@@ -11,16 +11,8 @@ import { type CacheUse, cacheUses } from "../../shared/session_log/cache_use.ts"
 import type { SessionRecord } from "../../shared/session_log/records.ts";
 import { shownLines } from "./terminal.ts";
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
 function html(text: string): string {
-  return shownLines(text).replace(/[&<>"']/g, (one) => ENTITIES[one] ?? "");
+  return shownLines(text).replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }
 
 const STYLE = `
@@ -97,31 +89,25 @@ const HEIGHT = 160;
 /** One bar a request: reused below, read anew above, a line where the reuse was expected. */
 function chart(uses: readonly CacheUse[]): string {
   if (uses.length === 0) return '<p class="dim">No request was measured.</p>';
-  const most = Math.max(
-    1,
-    ...uses.map((one) => Math.max(one.reused + one.read, one.expected ?? 0)),
-  );
+  const most = Math.max(1, ...uses.flatMap((one) => [one.reused + one.read, one.expected ?? 0]));
   const step = WIDTH / uses.length;
   const wide = Math.min(28, step * 0.8).toFixed(1);
   const y = (tokens: number) => (tokens / most * HEIGHT).toFixed(1);
   const bars = uses.map((one, i) => {
     const x = (i * step + step * 0.1).toFixed(1);
-    const rect = (kind: string, from: number, tokens: number) =>
-      `<rect class="${kind}" x="${x}" y="${
-        (HEIGHT + 10 - Number(y(from + tokens))).toFixed(1)
-      }" width="${wide}" height="${y(tokens)}"/>`;
-    const line = one.expected === null ? "" : (() => {
-      const at = (HEIGHT + 10 - Number(y(one.expected))).toFixed(1);
-      return `<line class="expected" x1="${x}" x2="${
-        (Number(x) + Number(wide)).toFixed(1)
-      }" y1="${at}" y2="${at}"/>`;
-    })();
+    const rect = (kind: string, from: number, tokens: number) => {
+      const top = (HEIGHT + 10 - Number(y(from + tokens))).toFixed(1);
+      return `<rect class="${kind}" x="${x}" y="${top}" width="${wide}" height="${y(tokens)}"/>`;
+    };
+    const at = (HEIGHT + 10 - Number(y(one.expected ?? 0))).toFixed(1);
+    const end = (Number(x) + Number(wide)).toFixed(1);
+    const line = `<line class="expected" x1="${x}" x2="${end}" y1="${at}" y2="${at}"/>`;
     const told = `request ${i + 1}: ${one.reused} reused, ${one.read} read anew, expected ${
       one.expected ?? "nothing known"
     } ${one.cause}`;
     return `<g><title>${html(told)}</title>${rect("reuse", 0, one.reused)}${
       rect("read", one.reused, one.read)
-    }${line}</g>`;
+    }${one.expected === null ? "" : line}</g>`;
   });
   const size = `viewBox="0 0 ${WIDTH} ${HEIGHT + 14}"`;
   return `<svg role="img" aria-label="tokens reused and read anew" ${size}>${bars.join("")}` +

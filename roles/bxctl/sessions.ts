@@ -49,11 +49,8 @@ async function list(context: Context, args: readonly string[], usage: string): P
   });
   if (!reply.ok) return fail(context, reply);
   const { items } = reply.value.body;
-  return print(
-    context,
-    { sessions: items },
-    () => items.length === 0 ? "No session yet\n" : table(items.map(rowOf)),
-  );
+  const text = items.length === 0 ? "No session yet\n" : table(items.map(rowOf));
+  return print(context, { sessions: items }, text);
 }
 
 /** A log line for a person; what is not a record of a conversation is left to --json. */
@@ -96,24 +93,29 @@ function renderRecord(context: Context, line: string): string {
   }
 }
 
+/** The log of the session that the words name. */
+async function logOf(
+  context: Context,
+  id: string | undefined,
+  at: string | undefined,
+  usage: string,
+) {
+  const session = SessionId.safeParse(id);
+  if (!session.success) return err("usage", `usage: bxctl ${usage}`);
+  const epoch = wholeNumber(at, -1, 0, 1_000_000);
+  if (!epoch.ok) return epoch;
+  const asked = { session: session.data, epoch: at === undefined ? null : epoch.value };
+  return await askText(context, SOCKET, SESSION_LOG, asked);
+}
+
 async function show(context: Context, args: readonly string[], usage: string): Promise<number> {
   const words = parseWords(args, { epoch: { type: "string" } }, usage, 1);
   if (!words.ok) return fail(context, words);
-  const session = SessionId.safeParse(words.value.positionals[0]);
-  if (!session.success) return misused(context, usage);
-  const epoch = wholeNumber(words.value.values.epoch, -1, 0, 1_000_000);
-  if (!epoch.ok) return fail(context, epoch);
-  const got = await askText(context, SOCKET, SESSION_LOG, {
-    session: session.data,
-    epoch: epoch.value < 0 ? null : epoch.value,
-  });
+  const got = await logOf(context, words.value.positionals[0], words.value.values.epoch, usage);
   if (!got.ok) return fail(context, got);
   const { lines, records } = storedRecords(got.value.text);
-  return print(
-    context,
-    { ...got.value.reply.body, records },
-    () => lines.map((line) => renderRecord(context, line)).join(""),
-  );
+  const text = lines.map((line) => renderRecord(context, line)).join("");
+  return print(context, { ...got.value.reply.body, records }, text);
 }
 
 /** The session's page on standard output; launch/serve leads it into the file that is named. */
@@ -125,14 +127,9 @@ async function exportPage(
   const options = { html: { type: "string" }, epoch: { type: "string" } } as const;
   const words = parseWords(args, options, usage, 1);
   if (!words.ok) return fail(context, words);
-  const session = SessionId.safeParse(words.value.positionals[0]);
-  const epoch = wholeNumber(words.value.values.epoch, -1, 0, 1_000_000);
-  if (!epoch.ok) return fail(context, epoch);
-  if (!session.success || !words.value.values.html || context.wantsJson) {
-    return misused(context, usage);
-  }
-  const asked = { session: session.data, epoch: epoch.value < 0 ? null : epoch.value };
-  const got = await askText(context, SOCKET, SESSION_LOG, asked);
+  const { positionals: [id = ""], values: { html, epoch } } = words.value;
+  if (!html || context.wantsJson) return misused(context, usage);
+  const got = await logOf(context, id, epoch, usage);
   if (!got.ok) return fail(context, got);
   const records: SessionRecord[] = [];
   for (const line of got.value.text.split("\n").slice(0, -1)) {
@@ -141,7 +138,7 @@ async function exportPage(
     if (!record.ok) return fail(context, err("session-damaged", record.detail));
     records.push(record.value);
   }
-  context.terminal.out(sessionPage(session.data, got.value.reply.body.epoch, records));
+  context.terminal.out(sessionPage(id, got.value.reply.body.epoch, records));
   return EXIT_OK;
 }
 
@@ -152,7 +149,7 @@ async function verify(context: Context, args: readonly string[]): Promise<number
   if (!reply.ok) return fail(context, reply);
   const found = reply.value.body;
   const verdict = found.is_whole ? "whole" : "NOT WHOLE";
-  print(context, found, () => `${verdict}: ${found.records} records; ${shown(found.finding)}\n`);
+  print(context, found, `${verdict}: ${found.records} records; ${shown(found.finding)}\n`);
   return found.is_whole ? EXIT_OK : EXIT_FAILED;
 }
 

@@ -108,12 +108,8 @@ function cacheLine(
 function render(context: Context, answers: Answers, rows: readonly Row[]): string {
   const { terminal } = context;
   const lines = table(rows.map((one) => [one.role, one.is_up ? "up" : "DOWN", one.summary]));
-  const problems = rows.flatMap((one) =>
-    one.is_up
-      ? one.problems.map((p) =>
-        `${tint(terminal, "yellow", p.code)} (${one.role}): ${shown(p.detail)}\n`
-      )
-      : []
+  const problems = rows.filter((one) => one.is_up).flatMap(({ role, problems }) =>
+    problems.map((p) => `${tint(terminal, "yellow", p.code)} (${role}): ${shown(p.detail)}\n`)
   );
   const stopped = answers.broker.ok && answers.broker.value.body.is_stopped
     ? tint(terminal, "red", "Stopped by the owner: every effect is refused until bxctl resume\n")
@@ -143,7 +139,7 @@ export const STATUS: Command = {
       memoryd: body(answers.memory),
       gatewayd: body(answers.gateway),
     };
-    print(context, value, () => render(context, answers, rows));
+    print(context, value, render(context, answers, rows));
     return isHealthy ? EXIT_OK : EXIT_FAILED;
   },
 };
@@ -157,10 +153,6 @@ export const VERSION_COMMAND: Command = {
     const rows = rowsOf(await askAll(context)).filter((one) => one.version !== null);
     const versions = Object.fromEntries(rows.map((one) => [one.role, one.version]));
     const value = { bxctl: VERSION, ...versions };
-    return print(
-      context,
-      value,
-      () => table(Object.entries(value).map(([role, version]) => [role, String(version)])),
-    );
+    return print(context, value, table(Object.entries(value).map((row) => row.map(String))));
   },
 };
