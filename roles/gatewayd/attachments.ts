@@ -53,9 +53,8 @@ export function makeAttachments(rest: Rest, maxBytes: number) {
           texts.push(file.text);
           room -= size;
         } else {
-          declined.push(
-            "why" in file ? file.why : "A file was not read: together they are too long",
-          );
+          const why = "why" in file && file.why;
+          declined.push(why || "A file was not read: together they are too long");
         }
       }
       const label = texts.length > 1 ? FILE_LABEL : null;

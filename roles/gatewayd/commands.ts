@@ -23,11 +23,12 @@ export function commandOf(message: string): Command | null {
   if (!/^![a-z]/i.test(typed) || /[\n\r]/.test(typed)) return null;
   const [word = "", ...rest] = typed.slice(1).split(/ +/);
   const name = word.toLowerCase();
+  const [code = ""] = rest;
   switch (name) {
     case "approve":
     case "deny":
-      return rest.length === 1 && /^[a-z0-9-]{1,64}$/i.test(rest[0] ?? "")
-        ? { is: name, code: rest[0] ?? "" }
+      return rest.length === 1 && /^[a-z0-9-]{1,64}$/i.test(code)
+        ? { is: name, code }
         : { is: "unknown", word: name };
     case "cancel":
     case "stop":

@@ -157,18 +157,8 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
     turns.pump();
   });
   const onReaction = (post: string, emoji: string) => void questions.reacted(post, emoji);
-  const onPosted = turns.rowEnded;
-  const intake = makeIntake({ store, health, place, onWork, onPosted, onReaction });
-  const reading = {
-    rest,
-    store,
-    health,
-    intake,
-    place,
-    timers,
-    onReaction,
-    watched: questions.watched,
-  };
+  const intake = makeIntake({ ...inner, place, onWork, onPosted: turns.rowEnded, onReaction });
+  const reading = { ...inner, intake, place, onReaction, watched: questions.watched };
   const events = heldEvents(inner, reading);
   for (let n = 0; !signal.aborted && !await firstLook(reading); n++) {
     await clock.sleep(pauseMs(timers, n, 1), signal);

@@ -57,10 +57,7 @@ export async function introduce(
     const member = await rest.ask({ method: "GET", path }, Anything);
     if (member.is === "ok") channels.push(channel);
     else if (member.is === "unknown") return failure(`Channel ${channel}`, member);
-    else {health.set(
-        "channel-misconfigured",
-        `The bot is no member of ${channel}: ${member.detail}`,
-      );}
+    else health.set("channel-misconfigured", `No member of ${channel}: ${member.detail}`);
   }
   return ok({ place: { self: self.value, owner, channels }, direct: id });
 }

@@ -57,9 +57,8 @@ async function carryOut(options: OrdersOptions, row: Inbound): Promise<string> {
     case "deny":
       return await answer(options, row, command);
     case "cancel":
-      return options.turns.cancel(row.session, row.at)
-        ? ""
-        : "Nothing is under way in this thread.";
+      if (options.turns.cancel(row.session, row.at)) return "";
+      return "Nothing is under way in this thread.";
     case "stop":
       return await stop(options);
     case "status":
@@ -89,10 +88,8 @@ async function answer(
   if (row.edit_at !== 0) return "A message that was edited answers no question. Write it anew.";
   const { peers, questions } = options;
   const where = questions.threadOf(row.root, row.session);
-  const reply = await again(
-    options,
-    () => peers.answer({ code: command.code, answer: command.is, ...where }),
-  );
+  const asked = { code: command.code, answer: command.is, ...where };
+  const reply = await again(options, () => peers.answer(asked));
   if (!reply.ok) {
     return `brokerd does not answer (${reply.code}), so nothing was answered. Try again.`;
   }
@@ -124,15 +121,12 @@ async function stop(options: OrdersOptions): Promise<string> {
 
 async function status({ peers, summary }: OrdersOptions): Promise<string> {
   const loop = await peers.status();
-  const lines = loop.ok
-    ? [
-      loop.value.body.summary,
-      ...loop.value.body.problems.map((one) => `${one.code}: ${one.detail}`),
-    ]
-    : [`loopd does not answer (${loop.code})`];
-  return [`Channel: ${summary()}`, ...lines.map((line) => `loopd: ${line}`)].map(defused).join(
-    "\n",
-  );
+  const { summary: how, problems } = loop.ok
+    ? loop.value.body
+    : { summary: `does not answer (${loop.code})`, problems: [] };
+  const lines = [how, ...problems.map((one) => `${one.code}: ${one.detail}`)];
+  return [`Channel: ${summary()}`, ...lines.map((line) => `loopd: ${line}`)]
+    .map(defused).join("\n");
 }
 
 /** Asks a few times, as a role that was killed is back in a moment. */

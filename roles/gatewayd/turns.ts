@@ -12,7 +12,7 @@ import type { Said } from "../../shared/wire/exchange.ts";
 import type { OutboxItem, TurnState } from "../../shared/wire/loop.ts";
 import { commandOf } from "./commands.ts";
 import type { Attachments } from "./attachments.ts";
-import { postsOf, safeBlocks } from "./outgoing_text.ts";
+import { points, postsOf, safeBlocks } from "./outgoing_text.ts";
 import type { LoopEvent, Peers } from "./peers.ts";
 import type { Sender } from "./sender.ts";
 import type { Inbound, Outbound, Store } from "./store.ts";
@@ -51,13 +51,8 @@ export function makeTurns(options: TurnsOptions) {
     }
     sender.wakeAll();
   };
-  const desk: Desk = {
-    ...options,
-    pump,
-    submitting: new Map(),
-    marked: new Set(),
-    cancelling: new Set(),
-  };
+  const none = { submitting: new Map(), marked: new Set<string>(), cancelling: new Set<string>() };
+  const desk: Desk = { ...options, ...none, pump };
   let items = Promise.resolve();
   const onEvent = ({ kind, body }: LoopEvent): void => {
     if (kind === "turn_state") sender.say(body.session, stateText(body));
@@ -232,9 +227,8 @@ function placeOf(
   if (row !== undefined && row.state !== "done") return draftOf(row);
   const known = store.thread(item.session);
   if (known !== undefined) return { channel: known.channel, root: known.root, draft: "" };
-  if (item.session.startsWith("mm-")) {
-    return { channel: direct, root: item.session.slice(3), draft: "" };
-  }
+  const [, root] = /^mm-(.*)$/.exec(item.session) ?? [];
+  if (root !== undefined) return { channel: direct, root, draft: "" };
   // The first post of a session without a thread begins one for all that follow.
   store.bindThread(item.session, direct, `=o${item.n}-${item.created_unix_ms}-0`);
   return { channel: direct, root: "", draft: "" };
@@ -254,9 +248,7 @@ function putText({ store, limit }: Desk, where: Where, text: string): void {
       file,
     });
   if (posts.length <= MAX_POSTS) return void posts.forEach((part, i) => put(i, part));
-  const count = [...text].length;
-  const note =
-    `The answer has ${count} characters, more than ${MAX_POSTS} posts hold. It follows as a file.`;
-  put(0, note);
+  const size = `${points(text)} characters, more than ${MAX_POSTS} posts hold`;
+  put(0, `The answer has ${size}. It follows as a file.`);
   put(1, "The whole answer:", text);
 }
