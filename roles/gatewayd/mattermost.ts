@@ -22,8 +22,8 @@ export type FileInfo = z.output<typeof FileInfo>;
 export const Post = z.object({
   id,
   create_at: time,
-  edit_at: time.catch(0),
-  delete_at: time.catch(0),
+  edit_at: time.default(0).catch(1),
+  delete_at: time.default(0).catch(1),
   user_id: text,
   channel_id: id,
   root_id: z.string().regex(/^([a-z0-9]{26})?$/).default(""),

@@ -35,6 +35,8 @@ const SPOILS: readonly Record<string, unknown>[] = [
   { type: null },
   { type: 0 },
   { delete_at: 1 },
+  { delete_at: "1" },
+  { delete_at: 1.5 },
   { original_id: id("p") },
   { original_id: null },
   { original_id: undefined },
