@@ -27,11 +27,12 @@ import {
   ulidUnixMs,
 } from "../../shared/ids/ids.ts";
 import { ok, type Result } from "../../shared/results/result.ts";
-import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
+import { encodeCanonical } from "../../shared/wire/codec.ts";
 import type { AnswerOutcome, ApprovalSummary } from "../../shared/wire/parts.ts";
 import type { Audit } from "./audit.ts";
 import type { AuditRecord } from "./audit_records.ts";
 import { Plan, planHash, requestKey } from "./plan.ts";
+import { storedAs } from "./stored.ts";
 
 const FOLD_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -56,10 +57,8 @@ export const Approval = z.strictObject({
 export type Approval = z.output<typeof Approval>;
 
 export type Asked =
-  | { readonly is: "asked"; readonly approval: Approval }
-  | { readonly is: "folded"; readonly approval: Approval }
-  | { readonly is: "refused_before" }
-  | { readonly is: "throttled" };
+  | { readonly is: "asked" | "folded"; readonly approval: Approval }
+  | { readonly is: "denied_by_owner" | "throttled" };
 
 export type Via = "owner" | "gateway";
 
@@ -203,8 +202,7 @@ class ApprovalDesk {
   }
 
   #record(one: Approval, event: Event, via: AnyVia, call: CallId): Result<unknown> {
-    const { approval, plan_hash: plan } = one;
-    const { session } = one.plan;
+    const { approval, plan_hash: plan, plan: { session } } = one;
     return this.#ports.audit.append({
       kind: "approval",
       approval,
@@ -257,7 +255,7 @@ class ApprovalDesk {
   }
 
   #fold(one: Approval, plan: Plan): Result<Asked> {
-    if (one.state === "denied") return ok({ is: "refused_before" });
+    if (one.state === "denied") return ok({ is: "denied_by_owner" });
     if (one.folded.length >= MAX_FOLDED) return ok({ is: "throttled" });
     const said = this.#record(one, "folded", "caller", plan.call);
     if (!said.ok) return said;
@@ -317,11 +315,10 @@ function loadAll(ports: ApprovalPorts): Result<Approval[]> {
   for (const name of names.value.filter((one) => !isTemporaryName(one))) {
     const bytes = readWhole(ports.disk, `${ports.folder}/${name}`, MAX_FILE_BYTES);
     if (!bytes.ok) return bytes;
-    const value = parseCanonical(bytes.value);
-    const parsed = Approval.safeParse(value.ok ? value.value : null);
-    if (!parsed.success || planHash(parsed.data.plan) !== parsed.data.plan_hash) continue;
-    if (parsed.data.created_unix_ms > ports.clock.nowUnixMs() - KEPT_MS) {
-      found.push(parsed.data);
+    const one = storedAs(Approval, bytes);
+    if (one === null || planHash(one.plan) !== one.plan_hash) continue;
+    if (one.created_unix_ms > ports.clock.nowUnixMs() - KEPT_MS) {
+      found.push(one);
       continue;
     }
     const removed = removeFile(ports.disk, `${ports.folder}/${name}`);

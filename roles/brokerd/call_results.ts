@@ -17,7 +17,8 @@ import { CallId, SessionId, Sha256, TurnId, ulidUnixMs } from "../../shared/ids/
 import { Label } from "../../shared/labels/label.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { sha256, sha256Hex } from "../../shared/tool/digest.ts";
-import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
+import { encodeCanonical } from "../../shared/wire/codec.ts";
+import { storedAs } from "./stored.ts";
 
 export const StoredResult = z.strictObject({
   v: z.literal(1),
@@ -121,9 +122,8 @@ export function callResultsIn(
     load(call) {
       const bytes = readWhole(disk, jsonPath(call), MAX_RESULT_BYTES);
       if (!bytes.ok) return bytes.code === "file-missing" ? ok(null) : bytes;
-      const value = parseCanonical(bytes.value);
-      const parsed = StoredResult.safeParse(value.ok ? value.value : null);
-      return parsed.success ? ok(parsed.data) : err("disk-error", `${jsonPath(call)} is damaged`);
+      const stored = storedAs(StoredResult, bytes);
+      return stored === null ? err("disk-error", `${jsonPath(call)} is damaged`) : ok(stored);
     },
     sink: (call) => sinkTo(disk, outPath(call)),
     *output(result) {

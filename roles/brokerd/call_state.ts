@@ -1,7 +1,7 @@
 // A call on its way: what is known of it, and the plain facts that follow from that. Pure.
 import type { ApprovalId, CallId, SessionId, TurnId } from "../../shared/ids/ids.ts";
 import { ToolName } from "../../shared/ids/ids.ts";
-import { join, type Label } from "../../shared/labels/label.ts";
+import { join } from "../../shared/labels/label.ts";
 import { type Err, err } from "../../shared/results/result.ts";
 import type { Approval } from "./approvals.ts";
 import type { NewAuditRecord } from "./audit_records.ts";
@@ -122,17 +122,8 @@ export function decisionRecord(
   code: string | null,
 ): Extract<NewAuditRecord, { kind: "decision" }> {
   const { session, turn, call, tool, args } = request;
-  const label: Label | null = examined?.session.label ?? null;
-  const verdict = ruling === null || ruling.ruling === "deny"
-    ? "deny"
-    : ruling.ruling === "ask"
-    ? "ask"
-    : "auto";
-  const grant = ruling === null
-    ? null
-    : ruling.ruling === "deny"
-    ? ruling.grant
-    : ruling.plan.grant;
+  const passed = ruling === null || ruling.ruling === "deny" ? null : ruling;
+  const grant = passed?.plan.grant ?? (ruling?.ruling === "deny" ? ruling.grant : null);
   return {
     kind: "decision",
     session,
@@ -140,11 +131,11 @@ export function decisionRecord(
     call,
     tool: ToolName.safeParse(tool).success ? tool : "",
     args: args.toWellFormed(),
-    verdict,
+    verdict: passed === null ? "deny" : passed.ruling === "ask" ? "ask" : "auto",
     code,
     grant: grant === null ? null : { name: grant.name, sha256: grant.sha256 },
-    label,
-    plan: ruling === null || ruling.ruling === "deny" ? null : ruling.hash,
+    label: examined?.session.label ?? null,
+    plan: passed?.hash ?? null,
     tool_sha256: examined?.tool.sha256 ?? null,
     catalog: examined?.tool.catalog ?? null,
   };

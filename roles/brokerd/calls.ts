@@ -13,14 +13,8 @@ import { assertNever, err, messageOf, ok, type Result } from "../../shared/resul
 import { canonicalText } from "../../shared/wire/codec.ts";
 import type { Approval, Approvals } from "./approvals.ts";
 import type { Audit } from "./audit.ts";
-import type { AuditRecord, NewAuditRecord } from "./audit_records.ts";
-import {
-  type CallResults,
-  emptyResult,
-  type OutputSink,
-  REMEMBERED_MS,
-  type StoredResult,
-} from "./call_results.ts";
+import type { NewAuditRecord } from "./audit_records.ts";
+import { emptyResult, type OutputSink, REMEMBERED_MS, type StoredResult } from "./call_results.ts";
 import {
   anotherSession,
   type Answer,
@@ -39,21 +33,15 @@ import type { CallUse } from "./call_use.ts";
 import { examine, type ExaminePorts } from "./examine.ts";
 import { decide, type Ruling, takePlan } from "./decision.ts";
 import { type Effect, execute, type Executors } from "./executors.ts";
-import type { Grants } from "./grant_files.ts";
+import type { House } from "./house.ts";
 import type { LimitDefaults, Plan } from "./plan.ts";
 import { REASONS } from "./reasons.ts";
-import type { StopSwitch } from "./stop_switch.ts";
 import type { Sessions } from "./taint.ts";
-import type { Watch } from "./watch.ts";
 
-export type CallPorts = ExaminePorts & {
+type HouseParts = Pick<House, "audit" | "grants" | "results" | "watch" | "stop">;
+export type CallPorts = ExaminePorts & HouseParts & {
   readonly clock: Clock;
-  readonly audit: Audit;
-  readonly grants: Grants;
-  readonly results: CallResults;
   readonly use: CallUse;
-  readonly watch: Watch;
-  readonly stop: StopSwitch;
   readonly executors: Executors;
   readonly defaults: LimitDefaults;
   readonly concurrent: number;
@@ -268,8 +256,7 @@ export class Calls {
     live.approvedHash = null;
     const asked = this.#desk().ask(ruling.plan);
     if (!asked.ok) return asked;
-    if (asked.value.is === "throttled") return this.#refuse(live, refusal("throttled"));
-    if (asked.value.is === "refused_before") return this.#refuse(live, refusal("denied_by_owner"));
+    if (!("approval" in asked.value)) return this.#refuse(live, refusal(asked.value.is));
     const { approval } = asked.value;
     live.state = "waiting_approval";
     live.approval = approval;
@@ -467,20 +454,10 @@ export function recordResult(
   const before = sessions.find(session)?.label ?? label;
   const session_label = join(before, label);
   const outcome = result.outcome === "denied" ? "failed" : result.outcome;
-  const record: Omit<Extract<AuditRecord, { kind: "result" }>, "time"> = {
-    kind: "result",
-    session,
-    call,
-    outcome,
-    code,
-    label,
-    session_label,
-    bytes,
-    sha256,
-    is_cut,
-    container,
-  };
-  const said = audit.append(record);
+  const output = { bytes, sha256, is_cut, container };
+  const said = audit.append(
+    { kind: "result", session, call, outcome, code, label, session_label, ...output },
+  );
   if (!said.ok) return said;
   return sessions.absorb(session, label, `result of ${result.tool}, call ${call}`);
 }

@@ -8,14 +8,10 @@ import { type Catalog, catalogBytes, readCatalog } from "../../shared/tool/catal
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { ImageNames } from "../../shared/tool/image_files.ts";
 import type { Manifest } from "../../shared/tool/manifest.ts";
-import {
-  canonicalText,
-  encodeCanonical,
-  parseCanonical,
-  parseJson,
-} from "../../shared/wire/codec.ts";
+import { canonicalText, encodeCanonical, parseJson } from "../../shared/wire/codec.ts";
 import { BUILT_IN_TOOLS, isBuiltInName } from "./builtin_tools.ts";
 import type { JsonObject } from "./grant_match.ts";
+import { storedAs } from "./stored.ts";
 
 const MAX_CATALOG_BYTES = 4_194_304;
 
@@ -86,18 +82,17 @@ export function loadTools(disk: Disk, folder: string, further: readonly string[]
 function loadImage(disk: Disk, folder: string): Result<Loaded> {
   const image = readWhole(disk, `${folder}/image.json`, MAX_CATALOG_BYTES);
   if (!image.ok) return err("image-missing", image.detail);
-  const value = parseCanonical(image.value);
-  const names = ImageNames.safeParse(value.ok ? value.value : null);
-  if (!names.success) return err("image-missing", `${folder}/image.json is not as built`);
+  const names = storedAs(ImageNames, image);
+  if (names === null) return err("image-missing", `${folder}/image.json is not as built`);
   const bytes = readWhole(disk, `${folder}/catalog.json`, MAX_CATALOG_BYTES);
   if (!bytes.ok) return err("image-missing", bytes.detail);
-  const catalog = readCatalog(bytes.value, names.data.catalog);
+  const catalog = readCatalog(bytes.value, names.catalog);
   if (!catalog.ok) return catalog;
   const taken = catalog.value.tools.find((tool) => isBuiltInName(tool.name));
   if (taken !== undefined) {
     return err("catalog-mismatch", `The catalogue names the built-in tool ${taken.name}`);
   }
-  return ok({ names: names.data, bytes: bytes.value, catalog: catalog.value });
+  return ok({ names, bytes: bytes.value, catalog: catalog.value });
 }
 
 function toolOf(

@@ -9,7 +9,7 @@
 //    debugger on the process, and code in this file.
 import { BUILT_IN_NAMES } from "./builtin_grants.ts";
 import type { Tool } from "./catalog.ts";
-import { evaluate, type Finding, type GrantSet, type JsonObject } from "./grant_match.ts";
+import { evaluate, type GrantSet, type JsonObject } from "./grant_match.ts";
 import type { Grant } from "./grant_schema.ts";
 import { type Caller, type LimitDefaults, type Plan, planHash, planOf } from "./plan.ts";
 import type { Reason } from "./reasons.ts";
@@ -65,19 +65,12 @@ export type Ruling =
     readonly ruling: "deny";
     readonly code: Reason;
     readonly grant: Grant | null;
-    readonly findings: readonly Finding[];
   }
-  | {
-    readonly ruling: "ask";
-    readonly plan: Plan;
-    readonly hash: string;
-    readonly findings: readonly Finding[];
-  }
+  | { readonly ruling: "ask"; readonly plan: Plan; readonly hash: string }
   | {
     readonly ruling: "allow";
     readonly plan: Plan;
     readonly hash: string;
-    readonly findings: readonly Finding[];
     readonly decision: Decision;
   };
 
@@ -97,18 +90,17 @@ export function decide(one: Case, approvedHash: string | null): Ruling {
     isStopped: one.isStopped,
     used: one.used,
   }, BUILT_IN_NAMES);
-  const { findings } = verdict;
   if (verdict.verdict === "deny") {
-    return { ruling: "deny", code: verdict.code, grant: verdict.grant, findings };
+    return { ruling: "deny", code: verdict.code, grant: verdict.grant };
   }
   const plan = frozen(
     planOf(one.caller, one.tool, one.args, one.paths, verdict.grant, verdict.limits, one.defaults),
   );
   const hash = planHash(plan);
   if (verdict.verdict === "auto" || approvedHash === hash) {
-    return { ruling: "allow", plan, hash, findings, decision: new DecisionImpl(MINT, plan) };
+    return { ruling: "allow", plan, hash, decision: new DecisionImpl(MINT, plan) };
   }
-  return { ruling: "ask", plan, hash, findings };
+  return { ruling: "ask", plan, hash };
 }
 
 /** Spends a decision and gives the plan. Throws on anything that is not an unspent decision. */

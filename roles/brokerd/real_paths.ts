@@ -51,15 +51,9 @@ function resolveOne(disk: Disk, need: PathArgument, asked: string): ResolvedPath
     const problem = kindProblem(disk, opened, "folder");
     return { ...named, target, opened, opensFolder: true, problem };
   }
-  const real = realAsFarAsThere(disk, asked);
-  const opensFolder = need.need === "folder";
-  return {
-    ...named,
-    target: real,
-    opened: real,
-    opensFolder,
-    problem: kindProblem(disk, real, need.need),
-  };
+  const opened = realAsFarAsThere(disk, asked);
+  const problem = kindProblem(disk, opened, need.need);
+  return { ...named, target: opened, opened, opensFolder: need.need === "folder", problem };
 }
 
 function kindProblem(disk: Disk, path: string, kind: "file" | "folder"): string | null {

@@ -99,14 +99,9 @@ function recording(name: SocketName, kind: string, talk: Talk, house: House): Ta
 const RECORDED = ["request-invalid", "frame-malformed", "frame-too-large", "session-refused"];
 
 function refusedCode(value: unknown): string | null {
-  if (typeof value !== "object" || value === null || Reflect.get(value, "kind") !== "error") {
-    return null;
-  }
-  const body: unknown = Reflect.get(value, "body");
-  const code: unknown = typeof body === "object" && body !== null
-    ? Reflect.get(body, "code")
-    : null;
-  return typeof code === "string" && RECORDED.includes(code) ? code : null;
+  const { kind, body } = Object(value);
+  const { code } = Object(body);
+  return kind === "error" && RECORDED.includes(code) ? code : null;
 }
 
 function errorFrame(code: "kind-unknown", detail: string) {

@@ -4,8 +4,9 @@ import { z } from "zod";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { readWhole, replaceFile } from "../../shared/disk/durable.ts";
 import type { Result } from "../../shared/results/result.ts";
-import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
+import { encodeCanonical } from "../../shared/wire/codec.ts";
 import { AuditHead } from "../../shared/wire/parts.ts";
+import { storedAs } from "./stored.ts";
 
 const Stored = z.strictObject({
   v: z.literal(1),
@@ -57,8 +58,6 @@ function load(disk: Disk, path: string): Stored {
   const idle = { v: 1, is_stopped: false, why: "", since_unix_ms: 0, witness: null } as const;
   const bytes = readWhole(disk, path, 65_536);
   if (!bytes.ok && bytes.code === "file-missing") return idle;
-  const value = bytes.ok ? parseCanonical(bytes.value) : bytes;
-  const parsed = Stored.safeParse(value.ok ? value.value : null);
-  if (parsed.success) return parsed.data;
-  return { ...idle, is_stopped: true, why: "The stop switch cannot be read" };
+  const unreadable = { ...idle, is_stopped: true, why: "The stop switch cannot be read" };
+  return storedAs(Stored, bytes) ?? unreadable;
 }

@@ -13,9 +13,10 @@ import { attempt, makeFolders, readWhole, replaceFile } from "../../shared/disk/
 import { SessionId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { equalLabel, join, Label, SESSION_START } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { encodeCanonical, parseCanonical } from "../../shared/wire/codec.ts";
+import { encodeCanonical } from "../../shared/wire/codec.ts";
 import type { Audit } from "./audit.ts";
 import type { AuditRecord } from "./audit_records.ts";
+import { storedAs } from "./stored.ts";
 
 const KINDS = ["main", "chat", "job", "run"] as const;
 const PREFIX = { main: "mm-", chat: "chat-", job: "job-", run: "run-" } as const;
@@ -124,7 +125,7 @@ export function sessionsIn(
   function find(session: SessionId): SessionState | null {
     const known = live.get(session);
     if (known !== undefined) return known;
-    const stored = readState(disk, pathOf(session));
+    const stored = storedAs(SessionState, readWhole(disk, pathOf(session), 1_048_576));
     const said = told(session);
     const state = stored !== null && said !== null
       ? lifted(stored, said.label, "told by the audit log", now())
@@ -173,14 +174,6 @@ export function sessionsIn(
     },
     absorb: (...by) => rise(by, () => ok(null)),
   });
-}
-
-/** The stored state, or null when there is none that can be read. */
-function readState(disk: Disk, path: string): SessionState | null {
-  const bytes = readWhole(disk, path, 1_048_576);
-  const value = bytes.ok ? parseCanonical(bytes.value) : bytes;
-  const parsed = SessionState.safeParse(value.ok ? value.value : null);
-  return parsed.success ? parsed.data : null;
 }
 
 /** A job counts only when the owner's file names it; a workspace, when its run was registered. */

@@ -1,12 +1,11 @@
 // The folder that the image builder wrote: which image it is, and the list of its files, held against
 // the digest that names it. The catalogue beside them is read by roles/brokerd/catalog.ts.
-import { z } from "zod";
 import type { Disk } from "../../../shared/disk/disk.ts";
 import { readWhole } from "../../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../../shared/results/result.ts";
 import { sha256Hex } from "../../../shared/tool/digest.ts";
 import { type ImageEntry, ImageFileList, ImageNames } from "../../../shared/tool/image_files.ts";
-import { parseCanonical } from "../../../shared/wire/codec.ts";
+import { storedAs } from "../stored.ts";
 
 const MAX_BYTES = 4_194_304;
 
@@ -23,17 +22,11 @@ export function readImageFolder(disk: Disk, folder: string): Result<ImageFolder>
   if (!namesBytes.ok || !filesBytes.ok) {
     return err("image-missing", `No built tool image in ${folder}`);
   }
-  const names = parsed(ImageNames, namesBytes.value);
+  const names = storedAs(ImageNames, namesBytes);
   if (names === null) return err("image-missing", `${folder}/image.json has another form`);
   const files = sha256Hex(filesBytes.value) === names.files
-    ? parsed(ImageFileList, filesBytes.value)
+    ? storedAs(ImageFileList, filesBytes)
     : null;
   if (files === null) return err("image-changed", `${folder}/files.json is not the image's own`);
   return ok({ names, files });
-}
-
-function parsed<T>(schema: z.ZodType<T>, bytes: Uint8Array): T | null {
-  const value = parseCanonical(bytes);
-  const result = value.ok ? schema.safeParse(value.value) : null;
-  return result?.success ? result.data : null;
 }
