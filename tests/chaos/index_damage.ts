@@ -4,6 +4,7 @@ import { ok } from "node:assert";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "../../shared/clock/clock.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { sealIndex } from "../../roles/memoryd/index_build.ts";
 import { openKeeper } from "../../roles/memoryd/index_keeper.ts";
 import { renderNote } from "../../roles/memoryd/notes.ts";
 import {
@@ -84,6 +85,8 @@ function makeSmall(file: string): void {
   const db = new DatabaseSync(file);
   db.exec("PRAGMA journal_mode = DELETE; PRAGMA page_size = 512; VACUUM");
   db.close();
+  // Without a seal it would be built anew, in pages of the usual size.
+  ok(sealIndex(denoDisk, file).ok);
 }
 
 export interface Damage {
