@@ -5,8 +5,8 @@ import type { Terminal } from "./terminal.ts";
 const MAX_LINE_BYTES = 1_048_576;
 
 /**
- * The process's own terminal; colour only on one, and never when NO_COLOR is set. `exit` ends the
- * process when a hidden prompt is interrupted.
+ * The process's own terminal; colour only when both outputs are one, and never when NO_COLOR is set.
+ * `exit` ends the process when a hidden prompt is interrupted.
  */
 export function denoTerminal(exit: (status: number) => never): Terminal {
   const nextLine = lineReader();
@@ -16,7 +16,7 @@ export function denoTerminal(exit: (status: number) => never): Terminal {
     readLine: nextLine,
     readHidden: (prompt) => Deno.stdin.isTerminal() ? typedUnseen(prompt, exit) : nextLine(),
     isInteractive: Deno.stdin.isTerminal() && Deno.stderr.isTerminal(),
-    hasColor: Deno.stdout.isTerminal() && !Deno.noColor,
+    hasColor: Deno.stdout.isTerminal() && Deno.stderr.isTerminal() && !Deno.noColor,
     columns: columns(),
   };
 }
