@@ -61,19 +61,9 @@ function labelText(label: Label): string {
   return `${label.class}, ${label.untrusted ? "untrusted" : "trusted"}`;
 }
 
-function where(plan: Plan): string {
-  switch (plan.where) {
-    case "container":
-      return `a fresh container of image ${plan.image ?? "none"}`;
-    case "memoryd":
-      return "memoryd";
-    case "brokerd":
-      return "brokerd";
-    case "caller":
-      return "loopd";
-    default:
-      throw new TypeError("A plan runs somewhere");
-  }
+function where({ where: place, image }: Plan): string {
+  if (place === "container") return `a fresh container of image ${image ?? "none"}`;
+  return place === "caller" ? "loopd" : place;
 }
 
 function mounts(plan: Plan): string[] {

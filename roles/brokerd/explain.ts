@@ -1,28 +1,15 @@
 // The whole evaluation of one call, for the owner. It changes nothing and starts nothing.
-import type { Clock } from "../../shared/clock/clock.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
 import { escapeForDisplay } from "../../shared/text/escape.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
-import type { Disk } from "../../shared/disk/disk.ts";
 import { BUILT_IN_NAMES } from "./builtin_grants.ts";
-import { parseArguments, type Tools } from "./catalog.ts";
-import type { Grants } from "./grant_files.ts";
+import { parseArguments } from "./catalog.ts";
 import { evaluate } from "./grant_match.ts";
+import type { House } from "./house.ts";
 import { placeOf } from "./plan.ts";
 import { REASONS } from "./reasons.ts";
 import { forbiddenBy, resolvePaths } from "./real_paths.ts";
-import type { Sessions } from "./taint.ts";
-
-export type ExplainParts = {
-  readonly disk: Disk;
-  readonly clock: Clock;
-  readonly tools: Tools;
-  readonly grants: Grants;
-  readonly sessions: Sessions;
-  readonly forbidden: readonly string[];
-  readonly isStopped: () => boolean;
-};
 
 export type Explained = {
   readonly verdict: "auto" | "ask" | "deny";
@@ -32,10 +19,11 @@ export type Explained = {
 };
 
 export function explain(
-  parts: ExplainParts,
+  house: Pick<House, "ports" | "tools" | "grants" | "sessions" | "stop">,
   asked: { readonly tool: string; readonly session: SessionId | null; readonly label: Label },
   argsText: string,
 ): Explained {
+  const { tools, sessions, ports: { disk, clock, forbidden } } = house;
   const lines: string[] = [];
   const say = (line: string) => lines.push(escapeForDisplay(line, "line").slice(0, 1_000));
   const end = (verdict: Explained["verdict"], code: string): Explained => ({
@@ -43,18 +31,18 @@ export function explain(
     code,
     lines: lines.slice(0, 500),
   });
-  const loaded = parts.grants.current();
+  const loaded = house.grants.current();
   for (const { name, problems } of loaded.summaries) {
     for (const problem of problems) say(`${name} does not count: ${problem}`);
   }
-  const tool = parts.tools.find(asked.tool);
+  const tool = tools.find(asked.tool);
   if (tool === null) {
-    say(parts.tools.problem?.detail ?? `There is no tool ${asked.tool}`);
+    say(tools.problem?.detail ?? `There is no tool ${asked.tool}`);
     return end("deny", "unknown_tool");
   }
   say(`${asked.tool}: runs in ${placeOf(asked.tool)}, effect ${tool.manifest.effect}`);
   const args = parseArguments(tool, argsText);
-  const paths = args.ok ? resolvePaths(parts.disk, tool.manifest, args.value) : args;
+  const paths = args.ok ? resolvePaths(disk, tool.manifest, args.value) : args;
   if (!args.ok || !paths.ok) {
     if (!paths.ok) say(paths.detail);
     return end("deny", "arguments_invalid");
@@ -67,12 +55,12 @@ export function explain(
       }`,
     );
     if (path.problem !== null) say(`  ${path.problem}`);
-    const place = forbiddenBy(path.opened, parts.forbidden);
+    const place = forbiddenBy(path.opened, forbidden);
     if (place === null) continue;
     say(`  path_forbidden: it and ${place} overlap`);
     return end("deny", "path_outside");
   }
-  const session = asked.session === null ? null : parts.sessions.find(asked.session);
+  const session = asked.session === null ? null : sessions.find(asked.session);
   if (asked.session !== null && session === null) say(`${asked.session} was never opened`);
   const label = session?.label ?? asked.label;
   say(`session ${label.class}, ${label.untrusted ? "untrusted" : "trusted"}`);
@@ -83,8 +71,8 @@ export function explain(
     network: tool.manifest.network,
     job: session?.job ?? null,
     label,
-    nowUnixMs: parts.clock.nowUnixMs(),
-    isStopped: parts.isStopped(),
+    nowUnixMs: clock.nowUnixMs(),
+    isStopped: house.stop.isStopped(),
     used: { turn: 0, day: 0 },
   }, BUILT_IN_NAMES);
   for (const { grant, said } of verdict.findings) say(`grant ${grant}: ${said}`);

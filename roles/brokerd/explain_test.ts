@@ -13,16 +13,9 @@ async function explained(
   const test = testHouse({ grants });
   const house = test.open();
   const before = house.audit.head();
-  const parts = {
-    ...house,
-    disk: test.disk,
-    clock: test.clock,
-    forbidden: test.ports.forbidden,
-    isStopped: house.stop.isStopped,
-  };
   const label = { class: "private", untrusted } as const;
   const asked = { tool: "list_dir", session: null, label };
-  const said = explain(parts, asked, JSON.stringify({ path }));
+  const said = explain(house, asked, JSON.stringify({ path }));
   deepStrictEqual([house.audit.head(), test.fake.runs.length], [before, 0]);
   await house.close();
   return said;

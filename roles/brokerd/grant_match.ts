@@ -184,12 +184,8 @@ function patternsHold(grant: AllowGrant, question: Question): boolean {
 
 /** A command is an array, matched element by element; text is never split into one. */
 function commandsHold(grant: AllowGrant, question: Question): boolean {
-  if (grant.commands === undefined) return !hasCommand(question.args);
+  if (grant.commands === undefined) return question.args.argv === undefined;
   return grant.commands.some((command) => commandMatches(command, question.args));
-}
-
-function hasCommand(args: JsonObject): boolean {
-  return args.argv !== undefined;
 }
 
 function commandMatches(command: readonly string[], args: JsonObject): boolean {

@@ -74,7 +74,6 @@ function switchRoutes(house: House): Route[] {
 }
 
 function grantRoutes(house: House): Route[] {
-  const { disk, clock } = house.ports;
   return [
     on(
       GRANTS_CHECK,
@@ -83,9 +82,7 @@ function grantRoutes(house: House): Route[] {
     on(GRANTS_EXPLAIN, (asked, io) => {
       const args = decodeUtf8(io.upload);
       if (!args.ok) return args;
-      const { forbidden } = house.ports;
-      const parts = { ...house, disk, clock, forbidden, isStopped: house.stop.isStopped };
-      const { verdict, code, lines } = explain(parts, asked, args.value);
+      const { verdict, code, lines } = explain(house, asked, args.value);
       return ok({ kind: "grants_explained", body: { verdict, code, lines: [...lines] } });
     }),
   ];

@@ -12,11 +12,10 @@ import type { JsonObject } from "./grant_match.ts";
 import type { AllowGrant, GrantLimits } from "./grant_schema.ts";
 import { containerArguments, type ResolvedPath } from "./real_paths.ts";
 
-export const PLAN_VERSION = 1;
 const Args = z.record(z.string(), z.unknown());
 
 export const Plan = z.strictObject({
-  v: z.literal(PLAN_VERSION),
+  v: z.literal(1),
   session: SessionId,
   turn: TurnId,
   call: CallId,
@@ -48,12 +47,7 @@ export type Caller = {
   readonly label: Label;
 };
 
-export type LimitDefaults = {
-  readonly timeout_s: number;
-  readonly output_bytes: number;
-  readonly memory_mb: number;
-  readonly pids: number;
-};
+export type LimitDefaults = Readonly<ToolLimits>;
 
 /** Where a decided call of this tool runs. */
 export function placeOf(tool: string): Plan["where"] {
@@ -72,7 +66,7 @@ export function planOf(
 ): Plan {
   const { manifest } = tool;
   return {
-    v: PLAN_VERSION,
+    v: 1,
     session: caller.session,
     turn: caller.turn,
     call: caller.call,

@@ -34,8 +34,8 @@ export function resolvePaths(
   for (const argument of manifest.paths) {
     const asked = args[argument.argument];
     if (asked === undefined) continue;
-    if (typeof asked !== "string" || mountProblem(asked) !== null) {
-      const why = typeof asked === "string" ? mountProblem(asked) : "it is not a text";
+    const why = typeof asked === "string" ? mountProblem(asked) : "it is not a text";
+    if (typeof asked !== "string" || why !== null) {
       return err("request-invalid", `${argument.argument}: write an absolute path; ${why}`);
     }
     found.push(resolveOne(disk, argument, asked));

@@ -1,9 +1,13 @@
 // The one table of what may be asked: socket, kind, and the states in which it is answered. Whatever
 // is not in it is refused and recorded. The socket a request came in on is who asked.
 import { err, type Result } from "../../shared/results/result.ts";
-import { ERRORS } from "../../shared/results/codes.ts";
-import { WIRE_VERSION } from "../../shared/wire/limits.ts";
-import { listen, type Listening, type Route, type Talk } from "../../shared/wire/listen.ts";
+import {
+  listen,
+  type Listening,
+  type Route,
+  sendError,
+  type Talk,
+} from "../../shared/wire/listen.ts";
 import type { SocketName } from "../../shared/wire/sockets.ts";
 import type { House } from "./house.ts";
 import { gatewayRoutes, memoryRoutes } from "./peer_requests.ts";
@@ -79,8 +83,10 @@ export function guarded(name: SocketName, route: Route, house: House): Route {
       const state = house.stop.isStopped() ? "stopped" : "serving";
       if (!states.includes(state)) {
         house.refused(name, `${route.kind} while ${state}`);
-        await talk.send(errorFrame("kind-unknown", `No request ${route.kind} while ${state}`));
-        return;
+        return await sendError(
+          talk,
+          err("kind-unknown", `No request ${route.kind} while ${state}`),
+        );
       }
       await route.answer(frame, recording(name, route.kind, talk, house));
     },
@@ -102,13 +108,4 @@ function refusedCode(value: unknown): string | null {
   const { kind, body } = Object(value);
   const { code } = Object(body);
   return kind === "error" && RECORDED.includes(code) ? code : null;
-}
-
-function errorFrame(code: "kind-unknown", detail: string) {
-  const failure = err(code, detail);
-  return {
-    v: WIRE_VERSION,
-    kind: "error",
-    body: { code, message: ERRORS[code].what, detail: failure.detail },
-  };
 }

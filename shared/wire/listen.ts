@@ -110,7 +110,8 @@ async function readUpload(conn: ByteConn, maxBytes: number): Promise<Result<Uint
   }
 }
 
-async function sendError(talk: Talk, failure: Err): Promise<void> {
+/** Ends a conversation with a failure instead of a reply. */
+export async function sendError(talk: Talk, failure: Err): Promise<void> {
   const body = {
     code: failure.code,
     message: ERRORS[failure.code].what,
