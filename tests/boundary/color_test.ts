@@ -21,7 +21,7 @@ Deno.test({
     "denoTerminal() no escape reaches an output that is no terminal, or a terminal with NO_COLOR",
   ignore: NO_PTY !== null,
   fn: async () => {
-    match(await seen("$BX"), /\x1b\[31musage/);
+    ok((await seen("$BX")).includes("\x1b[31musage"));
     for (const line of ["$BX 2>&1 >/dev/tty | cat", "$BX 2>&1 | cat"]) {
       const screen = await seen(line);
       match(screen, /usage: /);
