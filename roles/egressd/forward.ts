@@ -4,7 +4,7 @@
 // 2. Nothing of the program's own connection passes: hop-by-hop headers, Host and framing are dropped,
 //    injected headers are set last.
 // 3. A redirect is handed back as it is; the next hop is a request of its own.
-// 4. Whatever cannot be read, matched or recorded is refused before a byte leaves.
+// 4. Whatever cannot be read, matched or told to brokerd is refused before a byte leaves.
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { readHttpUrl } from "../../shared/url/origin.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
