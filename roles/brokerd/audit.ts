@@ -54,7 +54,10 @@ export interface Audit {
   close(): void;
 }
 
-/** Opens the log in `folder` and passes what its newest file holds to `onRecord`, oldest first. */
+/**
+ * Opens the log in `folder` and passes what its newest file holds to `onRecord`, oldest first, on the
+ * day of its beginning also the file before it.
+ */
 export function openAudit(
   ports: AuditPorts,
   folder: string,
@@ -86,8 +89,17 @@ export function openAudit(
   if (!opened.ok) return broken(opened);
   const heads = new Map<number, string>();
   // What was put aside to begin this file, of whatever month, or from this one.
-  const aside = declaredIn(firstOf(ports.disk, path)?.value)?.file ?? opened.value.chain.file();
+  const begun = firstOf(ports.disk, path)?.value;
+  const aside = declaredIn(begun)?.file ?? opened.value.chain.file();
   for (const record of keptRecords(ports.disk, folder, aside)) onRecord(record);
+  // On the day of its beginning, what the file before it says of that day counts as well.
+  const { time, previous } = Object(begun);
+  const before = String(time).slice(0, 10) === isoTime(ports.clock.nowUnixMs()).slice(0, 10)
+    ? files.value.filter((name) => name === Object(previous).file)
+    : [];
+  for (const name of before) {
+    for (const record of recordsIn(ports.disk, `${folder}/${name}`)) onRecord(record);
+  }
   for (const item of readChain(ports.disk, path, AUDIT_DOMAIN, FILE_START)) {
     if (!item.ok) {
       opened.value.chain.close();
@@ -248,11 +260,13 @@ function* allRecords(
   paths: readonly string[],
 ): Generator<AuditRecord> {
   yield* keptRecords(disk, folder, "");
-  for (const path of paths) {
-    for (const item of readChain(disk, path, AUDIT_DOMAIN)) {
-      const record = item.ok ? auditRecordOf(item.value.value) : null;
-      if (record !== null) yield record;
-    }
+  for (const path of paths) yield* recordsIn(disk, path);
+}
+
+function* recordsIn(disk: Disk, path: string): Generator<AuditRecord> {
+  for (const item of readChain(disk, path, AUDIT_DOMAIN)) {
+    const record = item.ok ? auditRecordOf(item.value.value) : null;
+    if (record !== null) yield record;
   }
 }
 

@@ -352,6 +352,21 @@ Deno.test("request() limits of a turn and of a day hold over a restart", async (
   await next.close();
 });
 
+Deno.test("request() a day's limit holds over a restart on the day on which the log's file changes", async () => {
+  const limits = "[limits]\ncalls_per_day = 3\n";
+  const test = testHouse({ grants: { "read.toml": grantToml("read_file", "auto", limits) } });
+  const house = test.open();
+  test.clock.setWall(Date.UTC(2026, 11, 1, 8));
+  for (let i = 0; i < 3; i++) {
+    const call = await ask(house, "read_file", PATH);
+    strictEqual(ended(call.now()).outcome, "done");
+  }
+  await house.close();
+  const next = test.open();
+  strictEqual(ended((await ask(next, "read_file", PATH)).answer).code, "limit_reached");
+  await next.close();
+});
+
 Deno.test("checkWitness() a head that the log does not hold stops everything until the owner resumes", () =>
   withHouse(AUTO, async (house, test) => {
     ok(house.checkWitness(null).ok);
