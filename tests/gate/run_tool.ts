@@ -1,6 +1,10 @@
 // Runs one program for the gate with a limit on its time and gives back what it said.
 
-export type ToolRun = { readonly code: number; readonly output: string };
+export type ToolRun = {
+  readonly code: number;
+  readonly signal: Deno.Signal | null;
+  readonly output: string;
+};
 
 const LIMIT_MS = 5 * 60_000;
 
@@ -20,5 +24,6 @@ export async function runTool(
     signal: AbortSignal.timeout(LIMIT_MS),
   }).output();
   const decoder = new TextDecoder();
-  return { code: out.code, output: decoder.decode(out.stdout) + decoder.decode(out.stderr) };
+  const { code, signal } = out;
+  return { code, signal, output: decoder.decode(out.stdout) + decoder.decode(out.stderr) };
 }
