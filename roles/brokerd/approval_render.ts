@@ -4,7 +4,7 @@
 //    `>` continues it; so no text can look like a field, and different texts never look the same.
 // 2. Nothing is shortened. The code stands in the last line alone: who can answer has seen the end.
 import { isoTime } from "../../shared/clock/clock.ts";
-import type { Label } from "../../shared/labels/label.ts";
+import { fullLabelText } from "../../shared/labels/label.ts";
 import { escapeForDisplay, oddities } from "../../shared/text/escape.ts";
 import { canonicalText, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { type Plan, planHash } from "./plan.ts";
@@ -36,11 +36,11 @@ export function renderApproval(plan: Plan, question: Question): readonly string[
     `Runs in: ${where(plan)}`,
     `Limits: ${plan.limits.timeout_s} s, ${plan.limits.output_bytes} bytes of output, ` +
     `${plan.limits.memory_mb} MB, ${plan.limits.pids} processes`,
-    `Session: ${plan.session}, ${labelText(plan.label)}`,
+    `Session: ${plan.session}, ${fullLabelText(plan.label)}`,
     ...question.raises.map((raise) =>
-      `  raised to ${labelText(raise.label)} at ${inline(raise.time)}: ${inline(raise.why)}`
+      `  raised to ${fullLabelText(raise.label)} at ${inline(raise.time)}: ${inline(raise.why)}`
     ),
-    `Result will be: ${labelText(plan.result_label)}`,
+    `Result will be: ${fullLabelText(plan.result_label)}`,
     `Asked by grant: ${inline(plan.grant.name)}, SHA-256 ${plan.grant.sha256}`,
     `Call: ${plan.call} in turn ${plan.turn}`,
     `Tool's description: SHA-256 ${plan.tool_sha256}, catalogue ${plan.catalog}`,
@@ -55,10 +55,6 @@ export function renderApproval(plan: Plan, question: Question): readonly string[
 
 function inline(text: string): string {
   return escapeForDisplay(text, "line");
-}
-
-function labelText(label: Label): string {
-  return `${label.class}, ${label.untrusted ? "untrusted" : "trusted"}`;
 }
 
 function where({ where: place, image }: Plan): string {

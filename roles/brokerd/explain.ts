@@ -1,6 +1,6 @@
 // The whole evaluation of one call, for the owner. It changes nothing and starts nothing.
 import type { SessionId } from "../../shared/ids/ids.ts";
-import type { Label } from "../../shared/labels/label.ts";
+import { fullLabelText, type Label } from "../../shared/labels/label.ts";
 import { escapeForDisplay } from "../../shared/text/escape.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import { BUILT_IN_NAMES } from "./builtin_grants.ts";
@@ -63,7 +63,7 @@ export function explain(
   const session = asked.session === null ? null : sessions.find(asked.session);
   if (asked.session !== null && session === null) say(`${asked.session} was never opened`);
   const label = session?.label ?? asked.label;
-  say(`session ${label.class}, ${label.untrusted ? "untrusted" : "trusted"}`);
+  say(`session ${fullLabelText(label)}`);
   const verdict = evaluate(loaded.set, {
     tool: asked.tool,
     args: args.value,
@@ -92,7 +92,7 @@ export function explain(
   );
   if (verdict.verdict !== "deny") {
     const { result_class, untrusted } = verdict.grant;
-    say(`its result will be ${result_class}, ${untrusted ? "untrusted" : "trusted"}`);
+    say(`its result will be ${fullLabelText({ class: result_class, untrusted })}`);
   }
   return end(verdict.verdict, code);
 }

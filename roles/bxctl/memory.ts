@@ -12,16 +12,16 @@ import {
   print,
   wholeNumber,
 } from "./context.ts";
+import { labelText } from "../../shared/labels/label.ts";
 import { progressLine, shown, shownLines, tint } from "./terminal.ts";
 
 const SOCKET = "owner-memory/admin";
 
 function renderHit(context: Context, hit: RecallHit, index: number): string {
-  const trust = hit.untrusted ? ", untrusted" : "";
   const when = hit.time_unix_ms === null ? "" : `, ${isoTime(hit.time_unix_ms)}`;
-  const head = `[${index + 1}] ${shown(hit.source)}${when}, ${
-    shown(hit.who)
-  } · ${hit.tag} · ${hit.class}${trust}`;
+  const head = `[${index + 1}] ${shown(hit.source)}${when}, ${shown(hit.who)} · ${hit.tag} · ${
+    labelText(hit)
+  }`;
   return `${tint(context.terminal, "bold", head)}\n  ${
     shownLines(hit.snippet).replaceAll("\n", "\n  ")
   }\n`;

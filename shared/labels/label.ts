@@ -17,6 +17,11 @@ export function labelText(label: Label): string {
   return label.untrusted ? `${label.class}, untrusted` : label.class;
 }
 
+/** As `labelText`, naming trust as well: for what the owner decides by. */
+export function fullLabelText({ class: of, untrusted }: Label): string {
+  return `${of}, ${untrusted ? "untrusted" : "trusted"}`;
+}
+
 /** The higher of two classes. */
 export function joinClass(a: DataClass, b: DataClass): DataClass {
   return DATA_CLASSES.indexOf(a) >= DATA_CLASSES.indexOf(b) ? a : b;
