@@ -94,8 +94,9 @@ export function openAudit(
   for (const record of keptRecords(ports.disk, folder, aside)) onRecord(record);
   // On the day of its beginning, what the file before it says of that day counts as well.
   const { time, previous } = Object(begun);
+  const former = Object(previous);
   const before = String(time).slice(0, 10) === isoTime(ports.clock.nowUnixMs()).slice(0, 10)
-    ? files.value.filter((name) => name === Object(previous).file)
+    ? files.value.filter((name) => name === former.file)
     : [];
   for (const name of before) {
     for (const record of recordsIn(ports.disk, `${folder}/${name}`)) onRecord(record);
@@ -105,10 +106,9 @@ export function openAudit(
       opened.value.chain.close();
       return broken(item);
     }
-    if (heads.size === 0) {
+    if (heads.size === 0 && typeof former.hash === "string") {
       // The head that this file goes on from was acknowledged too.
-      const before = Object(Reflect.get(Object(item.value.value), "previous"));
-      if (typeof before.hash === "string") heads.set(item.value.n - 1, before.hash);
+      heads.set(item.value.n - 1, former.hash);
     }
     heads.set(item.value.n, item.value.hash);
     const record = auditRecordOf(item.value.value);
