@@ -14,6 +14,7 @@ import {
   ROOT,
   type TestHouse,
   testHouse,
+  withHouse,
 } from "../../tests/doubles/broker_house.ts";
 import type { Via } from "./approvals.ts";
 import type { House } from "./house.ts";
@@ -50,21 +51,13 @@ function say(
 
 const codeOf = (test: TestHouse, i = 0) => test.posted[i]?.code ?? "none";
 
-async function withHouse(
+const inHouse = (
   body: (house: House, test: TestHouse) => Promise<void>,
   config: unknown = {},
-) {
-  const test = testHouse({ grants: GRANTS, config });
-  const house = test.open();
-  try {
-    await body(house, test);
-  } finally {
-    await house.close();
-  }
-}
+) => withHouse({ grants: GRANTS, config }, body);
 
 Deno.test("answer() silence, a wrong code and a used code approve nothing", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     const code = codeOf(test);
     for (const wrong of ["", " ", "000000", code.slice(0, 5), `${code}x`, `${code}${code}`, "*"]) {
@@ -79,7 +72,7 @@ Deno.test("answer() silence, a wrong code and a used code approve nothing", () =
   }));
 
 Deno.test("answer() one yes lets the call run once; a second answer of any kind is too late", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     strictEqual(say(house, codeOf(test), "approve"), "approved");
     strictEqual(say(house, codeOf(test), "approve"), "already_answered");
@@ -100,7 +93,7 @@ Deno.test("answer() one yes lets the call run once; a second answer of any kind 
   }));
 
 Deno.test("answer() a no denies, and the same request within a minute is not asked again", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     strictEqual(say(house, codeOf(test), "deny"), "denied");
     strictEqual(stateOf(house, one), "denied_by_owner");
@@ -116,7 +109,7 @@ Deno.test("answer() a no denies, and the same request within a minute is not ask
   }));
 
 Deno.test("answer() a code is read as a person types it, and only in its own thread", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     const code = codeOf(test);
     match(code, /^[0-9a-hjkmnp-tv-z]{6}$/);
@@ -129,7 +122,7 @@ Deno.test("answer() a code is read as a person types it, and only in its own thr
   }));
 
 Deno.test("answer() a thread that was made for another question answers only that one", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     const [mine] = house.approvals.list("pending");
     const made = ApprovalId.parse(`a-${"0".repeat(26)}`);
@@ -158,7 +151,7 @@ Deno.test("answer() a grant for bxctl alone is not answered over the channel", a
 });
 
 Deno.test("ask() the same request while it is asked folds into one question and one effect", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     const two = await asks(house, one);
     const other = await asks(house);
@@ -180,7 +173,7 @@ Deno.test("ask() the same request while it is asked folds into one question and 
   }));
 
 Deno.test("ask() a session that asks too often is throttled, with one alarm an hour", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const session = openChat(house);
     for (let i = 0; i < 3; i++) {
       await asks(house, { session });
@@ -198,7 +191,7 @@ Deno.test("ask() a session that asks too often is throttled, with one alarm an h
   }, { approvals: { per_hour: 3 } }));
 
 Deno.test("onClosed() what changed between yes and start is looked at: revoked, tightened, tainted", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const revoked = await asks(house);
     test.grant("read.toml", null);
     strictEqual(say(house, codeOf(test), "approve"), "approved");
@@ -229,7 +222,7 @@ Deno.test("onClosed() what changed between yes and start is looked at: revoked, 
   }));
 
 Deno.test("onClosed() an approved file that was swapped for another place does not run", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     test.disk.unlink(`${ROOT}/a.txt`);
     say(house, codeOf(test), "approve");
@@ -327,7 +320,7 @@ Deno.test("openHouse() a question whose file was changed or cut answers nothing"
 });
 
 Deno.test("answer() a wall clock set back does not revive a question that has expired", () =>
-  withHouse(async (house, test) => {
+  inHouse(async (house, test) => {
     const one = await asks(house);
     await test.clock.advance(900_000);
     strictEqual(stateOf(house, one), "approval_expired");

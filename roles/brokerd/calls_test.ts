@@ -17,6 +17,7 @@ import {
   ROOT,
   type TestHouse,
   testHouse,
+  withHouse,
 } from "../../tests/doubles/broker_house.ts";
 import type { House } from "./house.ts";
 
@@ -48,19 +49,6 @@ function textOf(house: House, answer: ReturnType<House["calls"]["fetch"]>): stri
   return [...house.results.output(ended(answer))].map((one) => new TextDecoder().decode(one)).join(
     "",
   );
-}
-
-async function withHouse(
-  options: HouseOptions,
-  body: (house: House, test: TestHouse) => Promise<void>,
-): Promise<void> {
-  const test = testHouse(options);
-  const house = test.open();
-  try {
-    await body(house, test);
-  } finally {
-    await house.close();
-  }
 }
 
 Deno.test("request() a session that was never opened may call nothing, and leaves no file", () =>

@@ -21,6 +21,7 @@ import {
   ROOT,
   type TestHouse,
   testHouse,
+  withHouse,
 } from "../../tests/doubles/broker_house.ts";
 import { repairClosed } from "./audit.ts";
 import { type House, openHouse } from "./house.ts";
@@ -33,19 +34,6 @@ const ASK: HouseOptions = {
   },
   config: { runtime: { concurrent: 1 } },
 };
-
-async function withHouse(
-  options: HouseOptions,
-  body: (house: House, test: TestHouse) => Promise<void>,
-): Promise<void> {
-  const test = testHouse(options);
-  const house = test.open();
-  try {
-    await body(house, test);
-  } finally {
-    await house.close();
-  }
-}
 
 async function asks(house: House, session = openChat(house), tool = "read_file", args = PATH) {
   const one = { session, turn: newTurn(), call: newCall(), tool, args };

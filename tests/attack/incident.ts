@@ -2,7 +2,7 @@
 // fails when that is no longer there.
 import { ok } from "node:assert";
 import type { House } from "../../roles/brokerd/house.ts";
-import { grantToml, type TestHouse, testHouse } from "../doubles/broker_house.ts";
+import { grantToml, type TestHouse, withHouse } from "../doubles/broker_house.ts";
 
 export const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
@@ -31,15 +31,7 @@ export function incident(
 export const ASK = { "list.toml": grantToml("list_dir", "ask") };
 
 /** A house with these grants, for as long as `body` runs. */
-export async function inHouse(
+export const inHouse = (
   grants: Readonly<Record<string, string>>,
   body: (house: House, test: TestHouse) => Promise<void> | void,
-): Promise<void> {
-  const test = testHouse({ grants });
-  const house = test.open();
-  try {
-    await body(house, test);
-  } finally {
-    await house.close();
-  }
-}
+): Promise<void> => withHouse({ grants }, body);

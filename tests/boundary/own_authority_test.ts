@@ -3,7 +3,8 @@
 import { match, strictEqual } from "node:assert";
 import { GatewaydConfig } from "../../shared/config/gatewayd.ts";
 import { permissions } from "../../roles/gatewayd/permissions.ts";
-import { keepRunning, prepareHome, SOURCE } from "../chaos/kept_role.ts";
+import { keepRunning, prepareHome } from "../chaos/kept_role.ts";
+import { SOURCE } from "../doubles/role_process.ts";
 import { assertSafePosts } from "../doubles/mattermost/safe_posts.ts";
 import { startRig } from "../doubles/mattermost/rig.ts";
 

@@ -17,7 +17,8 @@ import { type Rig, startRig } from "../doubles/mattermost/rig.ts";
 import { isSentPost } from "../doubles/mattermost/safe_posts.ts";
 import { startMemoryDouble } from "../doubles/memoryd.ts";
 import { wordOf } from "./channel_verdict.ts";
-import { keepRunning, type Kept, prepareHome, SOURCE } from "./kept_role.ts";
+import { keepRunning, type Kept, prepareHome } from "./kept_role.ts";
+import { SOURCE } from "../doubles/role_process.ts";
 
 export const FACTOR = 50;
 

@@ -1,10 +1,8 @@
 // A role as its own process under its real flags, started again whenever it was killed, with its log in
 // a file. One that ends by itself is a problem.
 import { HOME_FOLDERS } from "../../shared/permissions/places.ts";
+import { roleSurroundings, roleWords } from "../doubles/role_process.ts";
 import { calledBy, servedBy } from "../../shared/wire/sockets.ts";
-
-export const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname)
-  .replace(/\/$/, "");
 
 type Role = "gatewayd" | "loopd";
 
@@ -72,20 +70,9 @@ function spawn(
       "-c",
       `exec "$0" "$@" 2>>"${log}"`,
       Deno.execPath(),
-      "run",
-      "--no-prompt",
-      "--cached-only",
-      "--no-remote",
-      `--config=${SOURCE}/deno.json`,
-      `--v8-flags=--disallow-code-generation-from-strings${v8}`,
-      ...flags,
-      `${SOURCE}/roles/${role}/main.ts`,
+      ...roleWords(role, flags, v8),
     ],
-    clearEnv: true,
-    env: { BOXMAKER_HOME: home, HOME: "/nonexistent", DENO_DIR: `${home}/cache`, NO_COLOR: "1" },
-    stdin: "null",
-    stdout: "null",
-    stderr: "null",
+    ...roleSurroundings(home),
   }).spawn();
 }
 

@@ -16,9 +16,9 @@ import { type BrokerDouble, startBrokerDouble } from "../doubles/brokerd.ts";
 import { call, say, type Script, speak, think } from "../doubles/llama/turn.ts";
 import { startLlamaDouble } from "../doubles/llama/double.ts";
 import { startProxy, toolManifest } from "../doubles/loopd_house.ts";
+import { roleSurroundings, roleWords, SOURCE } from "../doubles/role_process.ts";
 import { startMemoryDouble } from "../doubles/memoryd.ts";
 
-const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 const TURNS = 10;
 
 /** What a run left behind. */
@@ -171,23 +171,10 @@ async function serving(home: string, signal: AbortSignal): Promise<void> {
 }
 
 function spawn(home: string): Deno.ChildProcess {
-  const place = { home, source: SOURCE.replace(/\/$/, ""), workerFiles: [] };
+  const place = { home, source: SOURCE, workerFiles: [] };
   return new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-prompt",
-      "--cached-only",
-      "--no-remote",
-      `--config=${SOURCE}deno.json`,
-      "--v8-flags=--disallow-code-generation-from-strings",
-      ...permissions(LoopdConfig.parse({}), place),
-      `${SOURCE}roles/loopd/main.ts`,
-    ],
-    clearEnv: true,
-    env: { BOXMAKER_HOME: home, HOME: "/nonexistent", DENO_DIR: `${home}/cache`, NO_COLOR: "1" },
-    stdin: "null",
-    stdout: "null",
-    stderr: "null",
+    args: roleWords("loopd", permissions(LoopdConfig.parse({}), place)),
+    ...roleSurroundings(home),
   }).spawn();
 }
 

@@ -225,6 +225,20 @@ export function testHouse(options: HouseOptions = {}, on = makeDisk(options)): T
   return house;
 }
 
+/** A house for as long as `body` runs. */
+export async function withHouse(
+  options: HouseOptions,
+  body: (house: House, test: TestHouse) => Promise<void> | void,
+): Promise<void> {
+  const test = testHouse(options);
+  const house = test.open();
+  try {
+    await body(house, test);
+  } finally {
+    await house.close();
+  }
+}
+
 const idRandom = seededRandom(99);
 const fresh = () => ulid(Date.UTC(2026, 10, 30), idRandom);
 export const newSession = (): SessionId => SessionId.parse(`chat-${fresh()}`);

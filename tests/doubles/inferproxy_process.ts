@@ -3,9 +3,8 @@
 import { InferproxyConfig } from "../../shared/config/inferproxy.ts";
 import { configFile } from "../../shared/permissions/places.ts";
 import { socketPath } from "../../shared/wire/sockets.ts";
+import { roleSurroundings, roleWords, SOURCE } from "./role_process.ts";
 import { permissions } from "../../roles/inferproxy/permissions.ts";
-
-const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
 /** Starts it for the home, in front of `address` (host:port), and waits until it accepts. */
 export async function startInferproxy(home: string, address: string) {
@@ -14,23 +13,13 @@ export async function startInferproxy(home: string, address: string) {
     await Deno.mkdir(`${home}/${folder}`, { recursive: true });
   }
   await Deno.writeTextFile(configFile(home, "inferproxy"), `[upstream]\naddress = "${address}"\n`);
-  const place = { home, source: SOURCE.replace(/\/$/, ""), workerFiles: [] };
+  const place = { home, source: SOURCE, workerFiles: [] };
   const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-prompt",
-      "--cached-only",
-      "--no-remote",
-      `--config=${SOURCE}deno.json`,
-      "--v8-flags=--disallow-code-generation-from-strings",
-      ...permissions(InferproxyConfig.parse({ upstream: { address } }), place),
-      `${SOURCE}roles/inferproxy/main.ts`,
-    ],
-    clearEnv: true,
-    env: { BOXMAKER_HOME: home, HOME: "/nonexistent", DENO_DIR: `${home}/cache`, NO_COLOR: "1" },
-    stdin: "null",
-    stdout: "null",
-    stderr: "null",
+    args: roleWords(
+      "inferproxy",
+      permissions(InferproxyConfig.parse({ upstream: { address } }), place),
+    ),
+    ...roleSurroundings(home),
   }).spawn();
   const ended: { code: number | null } = { code: null };
   const status = child.status.then(({ code }) => ended.code = code);

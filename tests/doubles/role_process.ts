@@ -1,0 +1,31 @@
+// How a test starts a role's real process without the launcher: the same words before its own flags,
+// an empty environment, a cache folder of the home's.
+import type { Role } from "../../shared/wire/sockets.ts";
+
+export const SOURCE = decodeURIComponent(new URL("../../", import.meta.url).pathname)
+  .replace(/\/$/, "");
+
+/** The words after `deno`; `v8` is what the engine is told beside what it always is. */
+export function roleWords(role: Role, flags: readonly string[], v8 = ""): string[] {
+  return [
+    "run",
+    "--no-prompt",
+    "--cached-only",
+    "--no-remote",
+    `--config=${SOURCE}/deno.json`,
+    `--v8-flags=--disallow-code-generation-from-strings${v8}`,
+    ...flags,
+    `${SOURCE}/roles/${role}/main.ts`,
+  ];
+}
+
+/** Its whole environment and where its output goes. */
+export function roleSurroundings(home: string) {
+  return {
+    clearEnv: true,
+    env: { BOXMAKER_HOME: home, HOME: "/nonexistent", DENO_DIR: `${home}/cache`, NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  } as const;
+}
