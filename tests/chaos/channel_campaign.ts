@@ -13,7 +13,7 @@ import {
 } from "./channel_house.ts";
 import { makeTrouble } from "./channel_troubles.ts";
 import { type Sent, verdict } from "./channel_verdict.ts";
-import { pssOf } from "./kept_role.ts";
+import { pssOf } from "../doubles/role_process.ts";
 
 /** Messages that may wait for their answers at once, and threads that are written in at once. */
 const WINDOW = 20;

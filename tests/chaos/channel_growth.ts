@@ -8,7 +8,8 @@ import { serveLoop } from "../doubles/loop_socket.ts";
 import { type Rig, startRig } from "../doubles/mattermost/rig.ts";
 import { assertSafePosts } from "../doubles/mattermost/safe_posts.ts";
 import { placeByKey } from "../doubles/post_places.ts";
-import { keepRunning, type Kept, prepareHome, pssOf } from "./kept_role.ts";
+import { pssOf } from "../doubles/role_process.ts";
+import { keepRunning, type Kept, prepareHome } from "./kept_role.ts";
 import { SOURCE } from "../doubles/role_process.ts";
 
 const FACTOR = 50;

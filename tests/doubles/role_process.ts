@@ -29,3 +29,13 @@ export function roleSurroundings(home: string) {
     stderr: "null",
   } as const;
 }
+
+/** Kilobytes that a process has for itself, shared pages by their share; null when it is gone. */
+export function pssOf(pid: number): number | null {
+  try {
+    const rollup = Deno.readTextFileSync(`/proc/${pid}/smaps_rollup`);
+    return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? NaN);
+  } catch {
+    return null; // It was killed a moment ago.
+  }
+}

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import type { Profile } from "./chat_request.ts";
 import { type LlamaOptions, startLlamaDouble } from "./double.ts";
 import { rehearsal, REHEARSAL_NAME } from "./rehearsal.ts";
+import { untilTold } from "../until_told.ts";
 import type { TemplateName } from "./templates.ts";
 
 const USAGE = `Usage: deno run --allow-net=127.0.0.1 main.ts [options]
@@ -75,16 +76,6 @@ async function main(): Promise<void> {
   console.log(`listening on http://127.0.0.1:${double.port}`);
   await untilTold(values["until-stdin-ends"] ? "input" : "signal");
   await double.stop();
-}
-
-async function untilTold(by: "input" | "signal"): Promise<void> {
-  const signalled = new Promise<void>((resolve) => {
-    Deno.addSignalListener("SIGTERM", resolve);
-    Deno.addSignalListener("SIGINT", resolve);
-  });
-  if (by === "signal") return await signalled;
-  const ended = Deno.stdin.readable.pipeTo(new WritableStream());
-  await Promise.race([signalled, ended]);
 }
 
 if (import.meta.main) {

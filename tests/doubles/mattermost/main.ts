@@ -3,6 +3,7 @@
 // reach its operations through `controlOf(url)`.
 import { parseArgs } from "node:util";
 import { type MattermostDouble, startMattermostDouble } from "./double.ts";
+import { untilTold } from "../until_told.ts";
 import { furnish } from "./rig.ts";
 
 const USAGE = `Usage: deno run -A tests/doubles/mattermost/main.ts [options]
@@ -53,16 +54,6 @@ async function main(): Promise<void> {
   if (file !== undefined) await Deno.writeTextFile(file, `${double.port}\n`);
   await untilTold(values["until-stdin-ends"] ? "input" : "signal");
   await double.stop();
-}
-
-async function untilTold(by: "input" | "signal"): Promise<void> {
-  const signalled = new Promise<void>((resolve) => {
-    Deno.addSignalListener("SIGTERM", resolve);
-    Deno.addSignalListener("SIGINT", resolve);
-  });
-  if (by === "signal") return await signalled;
-  const ended = Deno.stdin.readable.pipeTo(new WritableStream());
-  await Promise.race([signalled, ended]);
 }
 
 if (import.meta.main) {
