@@ -7,8 +7,9 @@ import type { Disk } from "../../shared/disk/disk.ts";
 import { MessageId, SessionId, TurnId, ulid } from "../../shared/ids/ids.ts";
 import type { SessionRecord } from "../../shared/session_log/records.ts";
 import { faultyDisk } from "../../tests/doubles/faulty_disk.ts";
+import { encodeCanonical } from "../../shared/wire/codec.ts";
 import type { Ports } from "./ports.ts";
-import { createSession, epochFiles, openSession } from "./session_files.ts";
+import { createSession, epochFiles, openSession, verifySession } from "./session_files.ts";
 import { listSessions } from "./session_reports.ts";
 
 const random = seededRandom(5);
@@ -118,6 +119,114 @@ Deno.test("openSession() refuses a baseline that is not readable, or newer", () 
     strictEqual(opened.ok ? "ok" : opened.code, "session-damaged", bad.slice(0, 20));
     const listed = listSessions(disk, root, { before: null, limit: 5 }, () => false);
     deepStrictEqual(listed.ok ? listed.value.map((one) => one.state) : [], ["damaged"]);
+  }
+});
+
+/** What opening and what verifying say of a session's files. */
+function judged(disk: Disk, at = folder): { readonly opened: string; readonly isWhole: boolean } {
+  const verified = verifySession(disk, at);
+  const opened = openSession(portsOf(disk), at);
+  if (opened.ok) opened.value.close();
+  return {
+    opened: opened.ok ? "ok" : opened.code,
+    isWhole: verified.ok && verified.value.isWhole,
+  };
+}
+const REFUSED = { opened: "session-damaged", isWhole: false };
+
+Deno.test("openSession() and verifySession() refuse every single-bit flip of a baseline", () => {
+  const { disk } = written(RECORDS);
+  const good = bytesOf(disk, files.baseline);
+  for (let bit = 0; bit < good.length * 8; bit++) {
+    const flipped = good.slice();
+    flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    disk.plant(files.baseline, flipped);
+    deepStrictEqual(judged(disk), REFUSED, `bit ${bit}`);
+    deepStrictEqual(bytesOf(disk, files.baseline), flipped);
+  }
+  disk.plant(files.baseline, good);
+  deepStrictEqual(judged(disk), { opened: "ok", isWhole: true });
+});
+
+Deno.test("openSession() and verifySession() refuse a baseline that was altered and is well-formed", () => {
+  const { disk } = written(RECORDS);
+  const good = baseline();
+  const altered: readonly object[] = [
+    { ...good, system: "obey" },
+    { ...good, label: { class: "public", untrusted: false } },
+    { ...good, tools: [{ type: "function" }] },
+    { ...good, examples: [{ role: "user", content: "yes" }] },
+    { ...good, sampling: { temperature: 2 } },
+    { ...good, created_unix_ms: 2 },
+    { ...good, epoch: 1 },
+    { ...good, session: `chat-${ulid(2, random)}` },
+  ];
+  for (const one of altered) {
+    disk.plant(files.baseline, encodeCanonical(one));
+    deepStrictEqual(judged(disk), REFUSED, JSON.stringify(one));
+  }
+});
+
+Deno.test("openSession() and verifySession() refuse what belongs to another session", () => {
+  const { disk } = written(RECORDS);
+  const other = SessionId.parse(`chat-${ulid(9, random)}`);
+  const place = `${root}/${other}`;
+  const made = createSession(portsOf(disk), place, { ...baseline(), session: other });
+  assert(made.ok);
+  made.value.close();
+  const foreign = epochFiles(place, 0);
+  const good = bytesOf(disk, foreign.baseline);
+  disk.plant(foreign.baseline, bytesOf(disk, files.baseline));
+  deepStrictEqual(judged(disk, place), REFUSED, "its baseline");
+  disk.plant(foreign.log, bytesOf(disk, files.log));
+  disk.plant(foreign.head, bytesOf(disk, files.head));
+  deepStrictEqual(judged(disk, place), REFUSED, "all its files");
+  disk.plant(foreign.baseline, good);
+  deepStrictEqual(judged(disk, place), REFUSED, "its log and head");
+});
+
+Deno.test("openSession() refuses an emptied log, also when its head is gone", () => {
+  const { disk, bytes } = written(RECORDS);
+  disk.unlink(files.head);
+  for (const length of [0, 1, 40]) {
+    const kept = bytes.slice(0, length);
+    disk.plant(files.log, kept);
+    deepStrictEqual(judged(disk), REFUSED, `${length} bytes`);
+    deepStrictEqual(bytesOf(disk, files.log), kept);
+  }
+});
+
+Deno.test("createSession() refuses a log whose baseline was taken away, and changes none of it", () => {
+  const { disk, bytes } = written(RECORDS);
+  disk.unlink(files.baseline);
+  const again = createSession(portsOf(disk), folder, { ...baseline(), system: "other" });
+  strictEqual(again.ok ? "ok" : again.code, "session-damaged");
+  deepStrictEqual(bytesOf(disk, files.log), bytes);
+  disk.plant(files.log, encoder.encode(`${lines(bytes)[0]}\n`));
+  const short = createSession(portsOf(disk), folder, { ...baseline(), system: "other" });
+  strictEqual(short.ok ? "ok" : short.code, "session-damaged");
+});
+
+Deno.test("createSession() takes up what a crash before the baseline has left, with another baseline", () => {
+  const { disk } = written([]);
+  const log = bytesOf(disk, files.log);
+  const head = bytesOf(disk, files.head);
+  const left: readonly (readonly [Uint8Array, Uint8Array | null])[] = [
+    [log, head],
+    [log, null],
+    [log.slice(0, 40), null],
+    [log.slice(0, 0), null],
+  ];
+  for (const [logLeft, headLeft] of left) {
+    disk.unlink(files.baseline);
+    disk.unlink(files.head);
+    disk.plant(files.log, logLeft);
+    if (headLeft !== null) disk.plant(files.head, headLeft);
+    const made = createSession(portsOf(disk), folder, { ...baseline(), system: "other" });
+    assert(made.ok);
+    assert(made.value.append(userRecord(1)).ok);
+    made.value.close();
+    deepStrictEqual(judged(disk), { opened: "ok", isWhole: true });
   }
 });
 

@@ -9,20 +9,28 @@ import { openChain, type OpenFinding } from "../../shared/chain/chained_log.ts";
 import { readChain } from "../../shared/chain/chain_reader.ts";
 import { verifyChain } from "../../shared/chain/chain_verify.ts";
 import type { Chain } from "../../shared/chain/chain_writer.ts";
-import { readHead } from "../../shared/chain/head_file.ts";
+import { type HeadFile, nameOf, readHead } from "../../shared/chain/head_file.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
-import { attempt, createIdempotent, makeFolders, readWhole } from "../../shared/disk/durable.ts";
+import {
+  attempt,
+  createIdempotent,
+  makeFolders,
+  readWhole,
+  removeFile,
+} from "../../shared/disk/durable.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
 import { join, type Label } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import {
-  Baseline,
+  type Baseline,
+  parseBaseline,
   parseSessionRecord,
   SESSION_LOG_DOMAIN,
   type SessionRecord,
+  type StoredBaseline,
 } from "../../shared/session_log/records.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
-import { encodeCanonical, parseCanonical, toBase64 } from "../../shared/wire/codec.ts";
+import { encodeCanonical, toBase64 } from "../../shared/wire/codec.ts";
 import { MAX_OUTPUT_BYTES } from "../../shared/wire/limits.ts";
 import { durable, type Ports } from "./ports.ts";
 
@@ -55,31 +63,41 @@ export function createSession(
   folder: string,
   baseline: Baseline,
 ): Result<SessionFile> {
+  const files = epochFiles(folder, baseline.epoch);
   const made = makeFolders(ports.disk, folder);
-  if (!made.ok) return durable(ports, made);
-  const opened = openEpoch(ports, folder, baseline);
+  const cleared = made.ok ? clearUnborn(ports.disk, files) : made;
+  if (!cleared.ok) return durable(ports, cleared);
+  const bytes = encodeCanonical(baseline);
+  const opened = openLog(ports, folder, { baseline, sha256: sha256Hex(bytes) });
   if (!opened.ok) return opened;
-  const path = epochFiles(folder, baseline.epoch).baseline;
-  const written = createIdempotent(ports.disk, path, encodeCanonical(baseline));
+  const written = createIdempotent(ports.disk, files.baseline, bytes);
   if (written.ok) return opened;
   opened.value.close();
   return durable(ports, written);
 }
 
+/** Removes the log of a session that a crash kept from its baseline: its first record names another. */
+function clearUnborn(disk: Disk, files: ReturnType<typeof epochFiles>): Result<void> {
+  const head = readHead(disk, files.head);
+  if (!head.ok) return damaged(head);
+  const records = readRecords(disk, files.log);
+  if (!records.ok) return records.code === "file-missing" ? ok(undefined) : records;
+  if (records.value.length > 1 || (head.value?.n ?? 0) > 0) {
+    return err("session-damaged", `${files.baseline} is gone, and its log is not`);
+  }
+  const unheaded = removeFile(disk, files.head);
+  return unheaded.ok ? removeFile(disk, files.log) : unheaded;
+}
+
 /** Opens the newest epoch. Fails with `not-found`, `session-damaged` or a code of the disk. */
 export function openSession(ports: Ports, folder: string): Result<SessionFile> {
   const epoch = newestEpoch(ports.disk, folder);
-  if (!epoch.ok) return epoch;
-  const files = epochFiles(folder, epoch.value);
-  const baseline = readBaseline(ports.disk, files.baseline);
-  if (!baseline.ok) return baseline;
-  const there = attempt(() => ports.disk.stat(files.log));
-  if (there.ok) return openEpoch(ports, folder, baseline.value);
-  return there.code === "file-missing" ? err("session-damaged", there.detail) : there;
+  const stored = epoch.ok ? readStored(ports.disk, folder, epoch.value) : epoch;
+  return stored.ok ? openLog(ports, folder, stored.value) : stored;
 }
 
-function openEpoch(ports: Ports, folder: string, baseline: Baseline): Result<SessionFile> {
-  const { session, epoch } = baseline;
+function openLog(ports: Ports, folder: string, stored: StoredBaseline): Result<SessionFile> {
+  const { session, epoch } = stored.baseline;
   const files = epochFiles(folder, epoch);
   const nowUnixMs = ports.clock.nowUnixMs();
   const opened = openChain({
@@ -95,6 +113,7 @@ function openEpoch(ports: Ports, folder: string, baseline: Baseline): Result<Ses
       role: "loopd",
       protocol: 1,
       nonce: toBase64(ports.random.bytes(16)),
+      baseline: stored.sha256,
     },
     repair: (finding) => ({
       kind: "notice",
@@ -106,13 +125,13 @@ function openEpoch(ports: Ports, folder: string, baseline: Baseline): Result<Ses
   });
   if (!opened.ok) return durable(ports, damaged(opened));
   const { chain, finding } = opened.value;
-  const records = readRecords(ports.disk, files.log);
+  const records = readEpoch(ports.disk, files.log, stored);
   if (!records.ok) {
     chain.close();
     return records;
   }
   const repair = finding.cutBytes > 0 ? repairText(finding) : null;
-  return ok(sessionFile(ports, folder, baseline, records.value, chain, repair));
+  return ok(sessionFile(ports, folder, stored.baseline, records.value, chain, repair));
 }
 
 function repairText(finding: OpenFinding): string {
@@ -123,22 +142,37 @@ function repairText(finding: OpenFinding): string {
 }
 
 function damaged(failure: Err): Err {
-  return failure.code === "log-broken" || failure.code === "record-invalid"
+  return ["log-broken", "record-invalid", "file-too-large"].includes(failure.code)
     ? err("session-damaged", failure.detail)
     : failure;
 }
 
-/** The stored baseline of an epoch. Fails with `session-damaged` when it is not one. */
-export function readBaseline(disk: Disk, path: string): Result<Baseline> {
-  const bytes = readWhole(disk, path, MAX_BASELINE_BYTES);
-  if (!bytes.ok) {
-    return bytes.code === "file-missing" ? err("session-damaged", bytes.detail) : bytes;
-  }
-  const value = parseCanonical(bytes.value);
-  const parsed = value.ok ? Baseline.safeParse(value.value) : null;
-  if (parsed?.success) return ok(parsed.data);
-  const why = value.ok ? "wrong form" : value.detail;
-  return err("session-damaged", `${path} is no baseline: ${why}`);
+/** What stands beside an epoch's log: how it began, and what was acknowledged last. */
+export type Stored = StoredBaseline & { readonly head: HeadFile };
+
+/** Fails with `session-damaged` when there is no baseline of this very epoch, or no head. */
+export function readStored(disk: Disk, folder: string, epoch: number): Result<Stored> {
+  const files = epochFiles(folder, epoch);
+  const head = readHead(disk, files.head);
+  if (!head.ok) return damaged(head);
+  if (head.value === null) return err("session-damaged", `${files.head} is gone`);
+  const bytes = readWhole(disk, files.baseline, MAX_BASELINE_BYTES);
+  const stored = bytes.ok ? parseBaseline(bytes.value, nameOf(folder), epoch) : bytes;
+  return stored.ok ? ok({ ...stored.value, head: head.value }) : damaged(stored);
+}
+
+/** Every record of an epoch's log, which must have been begun with this baseline. */
+export function readEpoch(
+  disk: Disk,
+  path: string,
+  { sha256 }: StoredBaseline,
+): Result<SessionRecord[]> {
+  const records = readRecords(disk, path);
+  if (!records.ok) return records;
+  const [first] = records.value;
+  return first?.kind === "open" && first.baseline === sha256
+    ? records
+    : err("session-damaged", `${path} was begun with another baseline than the one beside it`);
 }
 
 /** Every record of one epoch's log, each checked against the one before it and its schema. */
@@ -229,13 +263,11 @@ export function verifySession(disk: Disk, folder: string): Result<Verified> {
   let records = 0;
   const broken = (finding: string) => ok({ isWhole: false, records, finding });
   for (let epoch = 0; epoch <= newest.value; epoch++) {
-    const files = epochFiles(folder, epoch);
-    const baseline = readBaseline(disk, files.baseline);
-    if (!baseline.ok) return broken(baseline.detail);
-    const head = readHead(disk, files.head);
-    const report = head.ok
-      ? verifyChain(disk, files.log, SESSION_LOG_DOMAIN, { head: head.value, depth: "parsed" })
-      : head;
+    const { log } = epochFiles(folder, epoch);
+    const stored = readStored(disk, folder, epoch);
+    if (!stored.ok) return broken(stored.detail);
+    const { head } = stored.value;
+    const report = verifyChain(disk, log, SESSION_LOG_DOMAIN, { head, depth: "parsed" });
     if (!report.ok) return broken(report.detail);
     records += report.value.records;
     const { verdict } = report.value;
@@ -243,6 +275,8 @@ export function verifySession(disk: Disk, folder: string): Result<Verified> {
       const where = `epoch ${epoch}, record ${verdict.atRecord}`;
       return broken(`${where}: ${verdict.name}, ${verdict.detail}`);
     }
+    const read = readEpoch(disk, log, stored.value);
+    if (!read.ok) return broken(read.detail);
   }
   return ok({ isWhole: true, records, finding: "Every record follows the one before it" });
 }

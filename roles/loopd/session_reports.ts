@@ -1,6 +1,6 @@
 // What the owner is told about sessions: the list, one epoch's exact log, what a verification found.
 // All of it is read from the files at the time of asking.
-import { type HeadFile, readHead } from "../../shared/chain/head_file.ts";
+import type { HeadFile } from "../../shared/chain/head_file.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readBytes, readWhole } from "../../shared/disk/durable.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
@@ -15,8 +15,9 @@ import {
   epochFiles,
   labelOf,
   newestEpoch,
-  readBaseline,
+  readEpoch,
   readRecords,
+  readStored,
   sessionIds,
 } from "./session_files.ts";
 import { turnOrder } from "./request.ts";
@@ -51,18 +52,17 @@ function summary(
   const folder = `${root}/${session}`;
   const newest = newestEpoch(disk, folder);
   const epoch = newest.ok ? newest.value : 0;
-  const files = epochFiles(folder, epoch);
-  const baseline = readBaseline(disk, files.baseline);
-  const head = readHead(disk, files.head);
-  const place = head.ok ? head.value : null;
-  const quick = place === null ? null : totalsOf(disk, files.log, place);
+  const { log } = epochFiles(folder, epoch);
+  const stored = readStored(disk, folder, epoch);
+  const quick = stored.ok ? totalsOf(disk, log, stored.value.head) : null;
   // Only a session that is running, or was cut short, has to be read as a whole.
-  const records = baseline.ok && quick === null ? readRecords(disk, files.log) : ok([]);
+  const records = stored.ok && quick === null ? readEpoch(disk, log, stored.value) : ok([]);
   // A log may be ahead of its head while it is written, never behind it.
-  const isShort = quick === null && records.ok && records.value.length <= (place?.n ?? -1);
-  const isDamaged = !baseline.ok || !head.ok || !records.ok || isShort;
+  const isShort = quick === null && stored.ok && records.ok &&
+    records.value.length <= stored.value.head.n;
+  const isDamaged = !stored.ok || !records.ok || isShort;
   const found = records.ok ? records.value : [];
-  const label = baseline.ok ? labelOf(baseline.value, found) : SESSION_START;
+  const label = stored.ok ? labelOf(stored.value.baseline, found) : SESSION_START;
   return {
     session,
     started_unix_ms: Math.max(0, Math.floor(startedUnixMs)),

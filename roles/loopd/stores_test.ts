@@ -88,13 +88,29 @@ Deno.test("append() loses no acknowledged record, whichever call to the disk fai
   }, (disk, fault) => {
     const opened = openSession(portsOf(disk), folder);
     const why = JSON.stringify(fault);
-    if (!opened.ok) return strictEqual(acknowledged.length, 0, `${why}: ${opened.detail}`);
+    if (!opened.ok) {
+      strictEqual(acknowledged.length, 0, `${why}: ${opened.detail}`);
+      strictEqual(opened.code, "not-found", why);
+      // Whatever a kill has left of a session that never was, the next message makes it.
+      const again = createSession(portsOf(disk), folder, { ...baseline, system: "other" });
+      assert(again.ok && again.value.append(userRecord(7)).ok, why);
+      again.value.close();
+      return strictEqual(openedAgain(disk), 1, why);
+    }
     const there = opened.value.records.flatMap((r) => r.kind === "user" ? [r.time_unix_ms] : []);
     for (const i of acknowledged) assert(there.includes(i), why);
     deepStrictEqual(there, there.toSorted((a, b) => a - b), why);
     opened.value.close();
   });
 });
+
+/** How many messages the session's log has; -1 when it is refused. */
+function openedAgain(disk: Disk): number {
+  const opened = openSession(portsOf(disk), folder);
+  if (!opened.ok) return -1;
+  opened.value.close();
+  return opened.value.records.filter((record) => record.kind === "user").length;
+}
 
 const said = { session, turn, message_id: null, is: "reply", code: null } as const;
 const label = { class: "private", untrusted: false } as const;

@@ -158,9 +158,11 @@ Deno.test("search() lends a cleaner text no words of a tainted neighbour", async
 
 Deno.test("a log that is damaged, foreign or without its label is skipped whole and named", async () => {
   await withHome(async (path) => {
-    const [good, flipped, spliced, bare, odd] = [1, 2, 3, 4, 5].map(chatId);
-    for (const session of [good, flipped, spliced, odd]) writeBaseline(path, session ?? "");
-    for (const session of [good, flipped]) {
+    const [good, flipped, spliced, bare, odd, altered] = [1, 2, 3, 4, 5, 6].map(chatId);
+    for (const session of [good, flipped, spliced, odd, altered]) {
+      writeBaseline(path, session ?? "");
+    }
+    for (const session of [good, flipped, altered]) {
       writeRecords(path, session ?? "", [userRecord("launch on Thursday"), userRecord("more", 1)]);
     }
     const log = (session: string | undefined) => `${path}/sessions/${session}/0.jsonl`;
@@ -170,14 +172,15 @@ Deno.test("a log that is damaged, foreign or without its label is skipped whole 
     Deno.mkdirSync(`${path}/sessions/${bare}`);
     Deno.writeTextFileSync(log(bare), Deno.readTextFileSync(log(good)));
     writeRecords(path, odd ?? "", [{ kind: "of the future", time_unix_ms: 1 }]);
+    writeBaseline(path, altered ?? "", { class: "public", untrusted: false });
     Deno.mkdirSync(`${path}/sessions/not-a-session`);
     const index = keeper(path);
     const found = await hits(index, "launch lunch thursday");
     assert.deepEqual([...new Set(found.map((hit) => hit.log))], [`${good}/0`]);
     const counts = index.counts();
     assert.ok(counts.ok);
-    assert.equal(counts.value.skipped.length, 4);
-    for (const session of [flipped, spliced, bare, odd]) {
+    assert.equal(counts.value.skipped.length, 5);
+    for (const session of [flipped, spliced, bare, odd, altered]) {
       assert.ok(counts.value.skipped.some((line) => line.startsWith(`${session}/0: `)));
     }
     // The owner restores the file: it is read again.

@@ -15,18 +15,17 @@ import { SessionId } from "../../shared/ids/ids.ts";
 import { classWithin, type DataClass } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import {
-  Baseline,
+  parseBaseline,
   parseSessionRecord,
   SESSION_LOG_DOMAIN,
 } from "../../shared/session_log/records.ts";
-import { parseCanonical } from "../../shared/wire/codec.ts";
 import { type IndexDb, NOTES_LOG, type Progress, type Row } from "./index_db.ts";
 import { parseNotes, type PlacedNote } from "./notes.ts";
 import { type Purged, readPurged } from "./purged.ts";
 import { labelAfter, rowsOf } from "./session_rows.ts";
 
 const BATCH_RECORDS = 500;
-const MAX_BASELINE_BYTES = 16_777_216;
+const MAX_BASELINE_BYTES = 4_194_304;
 
 /** What an index is made from. */
 export type Sources = {
@@ -99,7 +98,7 @@ function* readLog(db: IndexDb, from: Sources, log: Log): Generator<void> {
   if (!size.ok || before?.offset === size.value) return;
   const goesOn = before !== undefined && before.problem === "" && before.offset < size.value;
   if (!goesOn) db.inOneStep(() => db.drop(log.name));
-  const start = goesOn ? ok(before) : beginning(from, log);
+  const start = goesOn ? ok({ place: before, baseline: null }) : beginning(from, log);
   const failure = start.ok ? yield* readRecords(db, from, log, start.value) : start;
   if (failure === null) return;
   const problem = `${failure.code}: ${failure.detail}`.slice(0, 500);
@@ -108,6 +107,9 @@ function* readLog(db: IndexDb, from: Sources, log: Log): Generator<void> {
     db.setProgress(log.name, { ...NOTHING, offset: size.value, problem });
   });
 }
+
+/** Where to read on; a log that is read from its beginning names the baseline beside it there. */
+type Start = { place: Progress; readonly baseline: string | null };
 
 const NOTHING: Progress = {
   offset: 0,
@@ -118,16 +120,13 @@ const NOTHING: Progress = {
   problem: "",
 };
 
-function beginning(from: Sources, log: Log): Result<Progress> {
+function beginning(from: Sources, log: Log): Result<Start> {
   const path = `${from.sessions}/${log.name}.baseline.json`;
   const bytes = readWhole(from.disk, path, MAX_BASELINE_BYTES);
-  const value = bytes.ok ? parseCanonical(bytes.value) : bytes;
-  if (!value.ok) return value;
-  const parsed = Baseline.safeParse(value.value);
-  if (!parsed.success || parsed.data.session !== log.session || parsed.data.epoch !== log.epoch) {
-    return err("record-invalid", "The baseline beside it is not this log's");
-  }
-  return ok({ ...NOTHING, ...parsed.data.label });
+  const stored = bytes.ok ? parseBaseline(bytes.value, log.session, log.epoch) : bytes;
+  if (!stored.ok) return stored;
+  const { baseline, sha256 } = stored.value;
+  return ok({ place: { ...NOTHING, ...baseline.label }, baseline: sha256 });
 }
 
 /** Reads on from `place`; what stopped it before the end, or null. */
@@ -135,7 +134,7 @@ function* readRecords(
   db: IndexDb,
   from: Sources,
   log: Log,
-  place: Progress,
+  { place, baseline }: Start,
 ): Generator<void, Err | null> {
   const position = place.offset === 0
     ? FILE_START
@@ -156,8 +155,7 @@ function* readRecords(
     const { n, hash, end, value } = stored.value;
     const record = parseSessionRecord(value);
     if (!record.ok) return record;
-    const opens = record.value.kind === "open" &&
-      record.value.log === `session ${log.session} epoch ${log.epoch}`;
+    const opens = record.value.kind === "open" && record.value.baseline === baseline;
     if (opens !== (n === 0)) {
       return err("record-invalid", "It does not begin as this session's log");
     }

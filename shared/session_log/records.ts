@@ -6,6 +6,8 @@ import { z } from "zod";
 import { CallId, MessageId, SessionId, Sha256, ToolName, TurnId } from "../ids/ids.ts";
 import { Label } from "../labels/label.ts";
 import { err, ok, type Result } from "../results/result.ts";
+import { sha256Hex } from "../tool/digest.ts";
+import { parseCanonical } from "../wire/codec.ts";
 import { AuditHead, UnixMs } from "../wire/parts.ts";
 
 export const SESSION_LOG_DOMAIN = "session";
@@ -41,6 +43,8 @@ export const OpenRecord = z.strictObject({
   role: z.literal("loopd"),
   protocol: z.literal(1),
   nonce: z.string().max(64),
+  /** Of the bytes of the epoch's baseline file. */
+  baseline: Sha256,
 });
 
 /** The session's label from here on; durable before the text it covers. */
@@ -173,3 +177,19 @@ export const Baseline = z.strictObject({
   sampling: z.record(z.string(), z.number()),
 });
 export type Baseline = z.output<typeof Baseline>;
+
+/** A baseline, and the SHA-256 of its file, which the log beside it begins with. */
+export type StoredBaseline = { readonly baseline: Baseline; readonly sha256: string };
+
+/** The baseline of this very epoch from its file's bytes. Fails with `record-invalid`. */
+export function parseBaseline(
+  bytes: Uint8Array,
+  session: string,
+  epoch: number,
+): Result<StoredBaseline> {
+  const value = parseCanonical(bytes);
+  const parsed = Baseline.safeParse(value.ok ? value.value : null);
+  return parsed.success && parsed.data.session === session && parsed.data.epoch === epoch
+    ? ok({ baseline: parsed.data, sha256: sha256Hex(bytes) })
+    : err("record-invalid", `This is no baseline of ${session}, epoch ${epoch}`);
+}

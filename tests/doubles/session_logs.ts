@@ -6,6 +6,7 @@ import type { Fields } from "../../shared/chain/chain_record.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { ulid } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
 import { SESSION_LOG_DOMAIN } from "../../shared/session_log/records.ts";
 
 export const START_MS = Date.UTC(2026, 8, 20, 14, 2);
@@ -40,7 +41,7 @@ export function writeBaseline(
   Deno.writeTextFileSync(path, JSON.stringify(baseline));
 }
 
-/** Appends records to a session's log, which is begun when it is not there. */
+/** Appends records to a session's log, which is begun after its baseline when it is not there. */
 export function writeRecords(
   home: string,
   session: string,
@@ -60,6 +61,7 @@ export function writeRecords(
       role: "loopd",
       protocol: 1,
       nonce: "n",
+      baseline: sha256Hex(Deno.readFileSync(path.replace(".jsonl", ".baseline.json"))),
     },
     repair: (finding) => ({ kind: "repaired", ...finding }),
     check: "full",
