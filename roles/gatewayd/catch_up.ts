@@ -8,7 +8,7 @@
 import type { Health } from "./health.ts";
 import type { Intake } from "./intake.ts";
 import { postsFrom } from "./listing.ts";
-import { Post, Posts, Reactions } from "./mattermost.ts";
+import { Items, Post } from "./mattermost.ts";
 import type { Rest } from "./rest.ts";
 import type { Store } from "./store.ts";
 import type { Timers } from "./timers.ts";
@@ -25,7 +25,6 @@ export interface CatchUpOptions {
   readonly intake: Intake;
   readonly place: Place;
   readonly timers: Timers;
-  readonly onReaction: (postId: string, emoji: string) => void;
   /** Posts whose reactions may be an answer. */
   readonly watched: () => readonly string[];
 }
@@ -55,7 +54,8 @@ async function readChannel(options: CatchUpOptions, channel: string): Promise<bo
   const from = at - timers.marginMs;
   const list = await postsFrom(options.rest, channel, from);
   if (list.is !== "ok") return list.is === "refused" && list.status !== 401;
-  const { posts, isAll } = list.value;
+  const { posts, unreadable, isAll } = list.value;
+  unreadable.forEach(health.passOver);
   const newest = posts.reduce((at, post) => Math.max(at, post.create_at), 0);
   store.step(() => {
     if (cursor !== undefined) take(options, posts.filter((post) => post.create_at >= from));
@@ -91,9 +91,9 @@ async function lookAgain({ rest, store, intake }: CatchUpOptions): Promise<boole
   const ids = store.turns(null).filter((row) => row.state === "new").map((row) => row.post);
   if (ids.length === 0) return true;
   const asked = ids.slice(0, MAX_IDS);
-  const posts = await rest.ask({ method: "POST", path: "/posts/ids", json: asked }, Posts);
+  const posts = await rest.ask({ method: "POST", path: "/posts/ids", json: asked }, Items);
   if (posts.is !== "ok") return posts.is === "refused";
-  for (const one of posts.value) {
+  for (const one of posts.value ?? []) {
     const post = Post.safeParse(one);
     if (!post.success) continue;
     if (post.data.delete_at > 0) intake.deleted(post.data.id);
@@ -105,12 +105,9 @@ async function lookAgain({ rest, store, intake }: CatchUpOptions): Promise<boole
 async function lookAtReactions(options: CatchUpOptions): Promise<boolean> {
   for (const post of options.watched()) {
     const path = `/posts/${post}/reactions`;
-    const reactions = await options.rest.ask({ method: "GET", path }, Reactions);
+    const reactions = await options.rest.ask({ method: "GET", path }, Items);
     if (reactions.is === "unknown") return false;
-    if (reactions.is !== "ok") continue;
-    for (const { user_id, post_id, emoji_name } of reactions.value ?? []) {
-      if (user_id === options.place.owner) options.onReaction(post_id, emoji_name);
-    }
+    if (reactions.is === "ok") reactions.value?.forEach(options.intake.reaction);
   }
   return true;
 }

@@ -132,7 +132,6 @@ async function oneConnection(
 
 /** A message of the server, or null for something that is none. */
 function readMessage(text: string) {
-  const value = parseSaid(text);
-  const parsed = SocketMessage.safeParse(value.ok ? value.value : null);
+  const parsed = SocketMessage.safeParse(parseSaid(text));
   return parsed.success ? parsed.data : null;
 }

@@ -19,7 +19,7 @@ import type { Peers } from "./peers.ts";
 import { makeQuestions, type Questions } from "./questions.ts";
 import { makeRest, type Rest } from "./rest.ts";
 import { makeSender, type Sender } from "./sender.ts";
-import type { Store } from "./store.ts";
+import type { Outbound, Store } from "./store.ts";
 import { pauseMs, timersOf } from "./timers.ts";
 import { makeTurns } from "./turns.ts";
 
@@ -142,10 +142,14 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
   const { attach_bytes } = config.mattermost;
   const attachments = makeAttachments(rest, attach_bytes);
   met.direct = direct;
-  met.limit = await postLimit(rest);
-  met.needsLimit = false;
+  const readLimit = async () => {
+    met.needsLimit = false;
+    return met.limit = await postLimit(rest);
+  };
+  await readLimit();
   const limit = () => met.limit;
-  const sender = makeSender({ ...inner, self: place.self, onEnded: (row) => turns.rowEnded(row) });
+  const onEnded = (row: Outbound) => turns.rowEnded(row);
+  const sender = makeSender({ ...inner, self: place.self, readLimit, onEnded });
   const turns = makeTurns({ ...inner, sender, attachments, direct, limit });
   const { reactions } = config.approvals;
   const questions = makeQuestions({ store, sender, peers, direct, limit, reactions });
@@ -158,8 +162,8 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
   });
   const onReaction = (post: string, emoji: string) => void questions.reacted(post, emoji);
   const intake = makeIntake({ ...inner, place, onWork, onPosted: turns.rowEnded, onReaction });
-  const reading = { ...inner, intake, place, onReaction, watched: questions.watched };
-  const events = heldEvents(inner, reading);
+  const reading = { ...inner, intake, place, watched: questions.watched };
+  const events = heldEvents(inner, reading, readLimit);
   for (let n = 0; !signal.aborted && !await firstLook(reading); n++) {
     await clock.sleep(pauseMs(timers, n, 1), signal);
   }
@@ -214,18 +218,15 @@ function together(then: () => void): () => void {
 }
 
 /** Events wait while what was missed before them is being read. */
-function heldEvents(inner: Inner, reading: CatchUpOptions) {
-  const { clock, timers, signal, met, rest, log, health } = inner;
+function heldEvents(inner: Inner, reading: CatchUpOptions, readLimit: () => Promise<number>) {
+  const { clock, timers, signal, met, log, health } = inner;
   let held: (readonly [string, Readonly<Record<string, unknown>>])[] | null = null;
   let isMissing = false;
   let round: Promise<void> = Promise.resolve();
   const read = async () => {
     for (let n = 0; isMissing && !signal.aborted; n++) {
       isMissing = false;
-      if (met.needsLimit) {
-        met.needsLimit = false;
-        met.limit = await postLimit(rest);
-      }
+      if (met.needsLimit) await readLimit();
       if (await catchUp(reading)) {
         health.clear("channel-unreachable");
         continue;

@@ -9,6 +9,8 @@ type Problem = { readonly code: ErrorCode; readonly detail: string };
 const SKEW_MS = 60_000;
 /** A connection is good for three pings. */
 const GOOD_PINGS = 3;
+/** Posts named in the log, at most. */
+const MAX_NAMED = 1_000;
 
 export type Health = ReturnType<typeof makeHealth>;
 
@@ -19,6 +21,7 @@ export function makeHealth(clock: Clock, log: Log, pingMs: number) {
   let skewMs = 0;
   let downSince: { readonly unixMs: number; readonly ms: number } | null = null;
   let ignored = 0;
+  const passedOver = new Set<string>();
   const health = {
     set(code: ErrorCode, detail: string): void {
       if (problems.get(code)?.detail !== detail) log.warn(`${code}: ${detail}`);
@@ -53,6 +56,12 @@ export function makeHealth(clock: Clock, log: Log, pingMs: number) {
     },
     ignore: () => void ignored++,
     ignored: () => ignored,
+    /** A post that cannot be read costs itself alone; it is named once. */
+    passOver(post: string): void {
+      if (passedOver.has(post) || passedOver.size >= MAX_NAMED) return;
+      passedOver.add(post);
+      log.warn(`A post that cannot be read is passed over: ${post}`);
+    },
     serverUnixMs: () => clock.nowUnixMs() + skewMs,
     /** Whether a time of the server's lies in its own future: it was wrong, or set back since. */
     isAhead: (at: number) => lastPingMs !== null && at > health.serverUnixMs() + SKEW_MS,

@@ -2,6 +2,8 @@
 // or is huge, not one whose fields are of another kind, not a file that is larger than it says; and what
 // others write never takes the place of what the owner wrote.
 import { deepStrictEqual, ok as isTrue, strictEqual } from "node:assert";
+import { systemRandom } from "../../shared/clock/random.ts";
+import { ApprovalId, SessionId, ulid } from "../../shared/ids/ids.ts";
 import { gatewayHouse } from "../../tests/doubles/gatewayd.ts";
 import { points, postsOf, safeBlocks } from "./outgoing_text.ts";
 
@@ -52,6 +54,79 @@ for (const [kind, fields] of KINDS) {
     );
   });
 }
+
+const TEXTS: readonly (readonly [string, string])[] = [
+  ["nested deeper than a stack holds", `"odd","props":{"a":${"[".repeat(2e5)}${"]".repeat(2e5)}}`],
+  ["with half a surrogate pair", '"odd\\ud800","hashtags":"\\udfff"'],
+  ["with a number that is too large to hold", '"odd","props":{"a":1e999}'],
+  ["with a key of the language's own", '"odd","__proto__":{"user_id":"x"}'],
+];
+
+for (const [kind, text] of TEXTS) {
+  Deno.test(`a post ${kind} costs the other posts of its page nothing`, async () => {
+    await heardAfter(
+      ({ rig }) => void rig.double.postAs(rig.owner.id, { channel_id: rig.dm, message: "odd" }),
+      (_path, answer) =>
+        answer.replaceAll(/"props":\{\},/g, "").replaceAll('"message":"odd"', `"message":${text}`),
+    );
+  });
+}
+
+Deno.test("a post that is no post is passed over and named once, not at every look", async () => {
+  await using house = await gatewayHouse({
+    isSilent: true,
+    rewrite: (_path, text) => text.replace(/"create_at":\d+(?=[^{}]*"message":"odd")/g, '"z":1'),
+  });
+  await house.ready();
+  const { double, owner, dm } = house.rig;
+  const { id } = double.postAs(owner.id, { channel_id: dm, message: "odd" });
+  const reads = () =>
+    double.traffic().filter((one) =>
+      one.kind === "request" && one.method === "GET" && one.path.endsWith("/posts")
+    ).length;
+  for (let i = 0; i < 2; i++) {
+    const before = reads();
+    double.drop("fin");
+    await house.until("read again", () => reads() > before);
+    await house.ready();
+    await house.until("named", () => house.log.some((line) => line.includes(id)));
+  }
+  strictEqual(house.log.filter((line) => line.includes(id)).length, 1);
+});
+
+Deno.test("a reaction that is none keeps neither the catch-up nor the owner's own from counting", async () => {
+  for (const odd of ["null", '{"user_id":7}', '{"user_id":"x","post_id":"y","emoji_name":1}']) {
+    await using house = await gatewayHouse({
+      config: { approvals: { reactions: true } },
+      rewrite: (path, text) => path.endsWith("/reactions") ? text.replace(/^\[/, `[${odd},`) : text,
+    });
+    await house.ready();
+    house.gateway().questions()?.ask({
+      approval: ApprovalId.parse(`a-${ulid(1, systemRandom)}`),
+      session: SessionId.parse(`chat-${ulid(1, systemRandom)}`),
+      expiresUnixMs: Date.now() + 60_000,
+      lines: ["What?", "Answer: !approve abc123 or !deny abc123"],
+    });
+    await house.until("asked", () => house.answers().length === 1);
+    await house.until("posted", () => house.store().unsent() === 0);
+    await house.stopGateway();
+    house.rig.double.reactAs(house.rig.owner.id, house.answers()[0]?.id ?? "", "no_entry");
+    house.startGateway();
+    await house.until("answered", () => house.loop.answers.length === 1);
+    house.write("and now");
+    await house.until("heard", () => house.answers().some((one) => /: and now$/.test(one.message)));
+    deepStrictEqual(house.gateway().health.problems(), []);
+  }
+});
+
+Deno.test("one post that is larger than an answer may be is passed over, and the others are read", async () => {
+  await heardAfter(
+    ({ rig: { double, owner, dm } }) => {
+      for (const message of ["a", "odd", "b"]) double.postAs(owner.id, { channel_id: dm, message });
+    },
+    (_path, text) => text.includes('"message":"odd"') ? " ".repeat(16_777_217) : text,
+  );
+});
 
 Deno.test("a page of posts that is too large is read in smaller ones", async () => {
   await heardAfter(({ rig: { double, owner, dm } }) => {

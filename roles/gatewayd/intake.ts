@@ -63,17 +63,21 @@ export function makeIntake(options: IntakeOptions) {
     },
     /** An event of the connection. */
     event(event: string, data: Readonly<Record<string, unknown>>): void {
+      // Posts and reactions are JSON inside a string.
       if (event === "posted" || event === "post_edited" || event === "post_deleted") {
-        const post = Post.safeParse(inner(data.post));
+        const post = Post.safeParse(parseSaid(data.post));
         if (!post.success) return;
         if (event === "posted") intake.created(post.data);
         else if (event === "post_edited") intake.edited(post.data);
         else intake.deleted(post.data.id);
       } else if (event === "reaction_added") {
-        const reaction = Reaction.safeParse(inner(data.reaction));
-        if (!reaction.success || reaction.data.user_id !== place.owner) return;
-        options.onReaction(reaction.data.post_id, reaction.data.emoji_name);
+        intake.reaction(parseSaid(data.reaction));
       }
+    },
+    /** A reaction that was made at some time; one that is none counts for nothing. */
+    reaction(said: unknown): void {
+      const { data } = Reaction.safeParse(said);
+      if (data?.user_id === place.owner) options.onReaction(data.post_id, data.emoji_name);
     },
   };
   const confirm = (post: Post) => {
@@ -84,12 +88,6 @@ export function makeIntake(options: IntakeOptions) {
     options.onPosted(row);
   };
   return intake;
-}
-
-/** Events carry posts and reactions as JSON inside a string. */
-function inner(text: unknown): unknown {
-  const value = typeof text === "string" ? parseSaid(text) : null;
-  return value?.ok === true ? value.value : null;
 }
 
 function rowOf(post: Post, as: "turn" | "skipped") {

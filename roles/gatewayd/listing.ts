@@ -9,6 +9,8 @@ const MAX_POSTS = 2_048;
 export interface Listing {
   /** Each once, though a page may shift while the next is read; in no order. */
   readonly posts: readonly Post[];
+  /** What is there and cannot be read, by its id or place. */
+  readonly unreadable: readonly string[];
   /** Whether everything from `fromMs` on is there. */
   readonly isAll: boolean;
 }
@@ -20,14 +22,18 @@ export async function postsFrom(
   fromMs: number,
 ): Promise<Answer<Listing>> {
   const found = new Map<string, Post>();
+  const unreadable: string[] = [];
+  const listing = (isAll: boolean) =>
+    ({ is: "ok", value: { posts: [...found.values()], unreadable, isAll } }) as const;
   let size = PER_PAGE;
   for (let at = 0; at < MAX_POSTS;) {
     const query = `page=${at / size}&per_page=${size}&skipFetchThreads=true`;
     const path = `/channels/${channel}/posts?${query}`;
     const list = await rest.ask({ method: "GET", path }, PostList);
-    // A page that is too large to read is read in halves.
-    if (list.is === "refused" && list.status === 413 && size > 1) {
-      size /= 2;
+    if (list.is === "refused" && list.status === 413) {
+      // A page that is too large to read is read in halves, and one post that is too large not at all.
+      if (size > 1) size /= 2;
+      else unreadable.push(`number ${at++} from the newest of channel ${channel}`);
       continue;
     }
     if (list.is !== "ok") return list;
@@ -36,13 +42,15 @@ export async function postsFrom(
     let oldest = Infinity;
     for (const id of order) {
       const post = Post.safeParse(posts[id]);
-      if (!post.success) continue;
+      if (!post.success) {
+        unreadable.push(id.slice(0, 64));
+        continue;
+      }
       found.set(id, post.data);
       oldest = Math.min(oldest, post.data.create_at);
     }
-    if (order.length < size || oldest < fromMs) {
-      return { is: "ok", value: { posts: [...found.values()], isAll: true } };
-    }
+    if (order.length < size || oldest < fromMs) return listing(true);
+    while (size < PER_PAGE && at % (2 * size) === 0) size *= 2;
   }
-  return { is: "ok", value: { posts: [...found.values()], isAll: false } };
+  return listing(false);
 }

@@ -1,16 +1,20 @@
 // What the server says, as far as it is used. Unknown fields are dropped and missing optional ones are
-// filled in, as every release adds some; a thing without its essentials is refused.
+// filled in, as every release adds some; a thing without its essentials is refused. What a post holds
+// is anybody's and may be of any depth and number, so it costs that post alone: of a list each item is
+// read by itself.
 import { z } from "zod";
-import { parseJson, WIDE_BOUNDS } from "../../shared/wire/codec.ts";
+import { parseUnbounded } from "../../shared/wire/codec.ts";
 
-/** Reads what the server wrote. Properties of posts are anybody's, so they may be deep and many. */
-export function parseSaid(text: string) {
-  return parseJson(text, { ...WIDE_BOUNDS, depth: 4_000, keys: 1_000_000 });
+/** What the server wrote, unchecked; undefined for what is no JSON. */
+export function parseSaid(text: unknown): unknown {
+  const value = typeof text === "string" ? parseUnbounded(text) : null;
+  return value?.ok === true ? value.value : undefined;
 }
 
 const id = z.string().regex(/^[a-z0-9]{26}$/);
 const time = z.int();
-const text = z.string();
+const key = z.string();
+const text = z.string().transform((said) => said.toWellFormed());
 
 export const FileInfo = z.object({
   id,
@@ -33,17 +37,17 @@ export const Post = z.object({
   message: text.catch(""),
   message_source: text.nullish().catch(null),
   type: text.catch("?"),
-  props: z.record(text, z.unknown()).nullish().catch({ from_webhook: "?" }),
+  props: z.record(key, z.unknown()).nullish().catch({ from_webhook: "?" }),
   file_ids: z.array(text).nullish().catch(null),
   metadata: z.object({ files: z.array(FileInfo).nullish().catch(null) }).nullish().catch(null),
 });
 export type Post = z.output<typeof Post>;
 
-export const PostList = z.object({ order: z.array(text), posts: z.record(text, z.unknown()) });
-export const Posts = z.array(z.unknown());
+export const PostList = z.object({ order: z.array(text), posts: z.record(key, z.unknown()) });
+/** Posts or reactions, each to be read by itself. */
+export const Items = z.array(z.unknown()).nullable();
 
 export const Reaction = z.object({ user_id: text, post_id: id, emoji_name: text });
-export const Reactions = z.array(Reaction).nullable();
 
 export const User = z.object({
   id,
@@ -64,7 +68,7 @@ export const Anything = z.unknown();
 export const SocketMessage = z.object({
   event: text.optional(),
   seq: time.optional(),
-  data: z.record(text, z.unknown()).nullish(),
+  data: z.record(key, z.unknown()).nullish(),
   status: text.optional(),
   seq_reply: time.optional(),
 });

@@ -23,26 +23,37 @@ export type Block = { readonly code: string | null; readonly lines: readonly str
 
 /** The safe blocks of a text. */
 export function safeBlocks(text: string): Block[] {
+  return blocksOf(escapeProse(text.replaceAll("\r\n", "\n").toWellFormed())).map((block) =>
+    block.code === null ? { code: null, lines: block.lines.map(defused) } : {
+      code: language(block.code),
+      // A longer run would need a fence that no post holds.
+      lines: block.lines.map((line) => line.replace(/`{32}(?=`)/g, `$&${BREAK}`)),
+    }
+  );
+}
+
+/** The texts of a post that this module made, cut anew; what is safe stays as it is. */
+export function cutAgain(post: string, limit: number): string[] {
+  return postsOf(blocksOf(post), limit);
+}
+
+function blocksOf(text: string): Block[] {
   const blocks: Block[] = [];
-  let code: { readonly mark: string; readonly language: string } | null = null;
+  let open: { readonly mark: string; readonly code: string } | null = null;
   let lines: string[] = [];
   const close = () => {
-    if (lines.length > 0) blocks.push({ code: code?.language ?? null, lines });
+    if (lines.length > 0) blocks.push({ code: open?.code ?? null, lines });
     lines = [];
   };
-  for (const line of escapeProse(text.replaceAll("\r\n", "\n").toWellFormed()).split("\n")) {
-    const fence = FENCE.exec(line);
-    const mark = fence?.[1] ?? "";
-    if (code === null && mark !== "") {
+  for (const line of text.split("\n")) {
+    const [, mark = "", info = ""] = FENCE.exec(line) ?? [];
+    if (open === null && mark !== "") {
       close();
-      code = { mark, language: language(fence?.[2] ?? "") };
-    } else if (code !== null && mark.startsWith(code.mark) && fence?.[2]?.trim() === "") {
+      open = { mark, code: info };
+    } else if (open !== null && mark.startsWith(open.mark) && info.trim() === "") {
       close();
-      code = null;
-    } else {
-      // A longer run would need a fence that no post holds.
-      lines.push(code === null ? defused(line) : line.replace(/`{32}(?=`)/g, `$&${BREAK}`));
-    }
+      open = null;
+    } else lines.push(line);
   }
   close();
   return blocks;
@@ -86,12 +97,12 @@ export function postsOf(blocks: readonly Block[], limit: number): string[] {
     const fence = code === null ? "" : fenceFor(lines);
     const closing = code === null ? 0 : fence.length + 1;
     const open = () => {
-      if (code === null) return;
-      if (size > 0) put("");
-      put(fence + code);
+      if (code !== null) put(fence + code);
     };
     const room = limit - points(fence + (code ?? "")) - closing - 3;
     if (size + 2 * closing + (code?.length ?? 0) + 40 > limit) flush();
+    const isApart = size === 0 || body.endsWith("\n\n") || (code === null && lines[0] === "");
+    if (!isApart) put("");
     open();
     for (const piece of lines.flatMap((line) => pieces(line, room))) {
       if (size + points(piece) + 1 + closing > limit) {
@@ -101,10 +112,7 @@ export function postsOf(blocks: readonly Block[], limit: number): string[] {
       }
       put(piece);
     }
-    if (code !== null) {
-      put(fence);
-      if (size < limit) put("");
-    }
+    if (code !== null) put(fence);
   }
   flush();
   return posts.length === 0 ? ["(empty)"] : posts;

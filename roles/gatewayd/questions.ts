@@ -13,6 +13,7 @@ import type { Asked, Store } from "./store.ts";
 
 const YES = "white_check_mark";
 const NO = "no_entry";
+const UNSHOWN = "A question is too long for a post. Read and answer it with bxctl approvals.";
 const LATE_MS = 60_000;
 /** Room for a post's heading. */
 const HEADING_POINTS = 40;
@@ -65,7 +66,10 @@ export function makeQuestions(options: QuestionsOptions) {
           channel: place.channel,
           root: place.root === "" ? `=${key}-0` : place.root,
           last_key: `${key}-${texts.length - 1}`,
-          code: /!approve ([0-9a-z]+)/.exec(question.lines.at(-1) ?? "")?.[1] ?? "",
+          // What is not shown is not answered by a reaction either.
+          code: texts[0] === UNSHOWN
+            ? ""
+            : /!approve ([0-9a-z]+)/.exec(question.lines.at(-1) ?? "")?.[1] ?? "",
           expires_unix_ms: question.expiresUnixMs,
         });
       });
@@ -142,7 +146,7 @@ export function postsFor(lines: readonly string[], limit: number): string[] {
   for (const line of lines) {
     const more = points(line) + 1;
     if (more > room) {
-      return ["A question is too long for a post. Read and answer it with bxctl approvals."];
+      return [UNSHOWN];
     }
     if (size + more > room) {
       parts.push([]);

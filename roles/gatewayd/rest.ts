@@ -12,7 +12,7 @@ import type { Clock } from "../../shared/clock/clock.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { messageOf } from "../../shared/results/result.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
-import { canonicalText, decodeUtf8 } from "../../shared/wire/codec.ts";
+import { canonicalText, decodeLossy } from "../../shared/wire/codec.ts";
 import { AppError, parseSaid } from "./mattermost.ts";
 import type { Health } from "./health.ts";
 import type { Timers } from "./timers.ts";
@@ -143,7 +143,7 @@ function answerOf<S extends z.ZodType>(raw: Raw, schema: S): Answer<z.output<S>>
   const refusal = refusalOf(raw);
   if (isOpen(raw, refusal.id)) return { is: "unknown", detail: refusal.detail };
   if (raw.status >= 300) return { is: "refused", ...refusal };
-  const value = valueOf(raw.bytes);
+  const value = parseSaid(decodeLossy(raw.bytes));
   const parsed = value === undefined ? null : schema.safeParse(value);
   // What was asked for may well have happened, but this does not tell.
   if (parsed === null || !parsed.success) {
@@ -158,14 +158,8 @@ function isOpen({ status }: Raw, id: string): boolean {
     (status === 404 && id === "");
 }
 
-function valueOf(bytes: Uint8Array): unknown {
-  const text = decodeUtf8(bytes);
-  const value = text.ok ? parseSaid(text.value) : text;
-  return value.ok ? value.value : undefined;
-}
-
 function refusalOf({ status, bytes }: Raw) {
-  const error = AppError.safeParse(valueOf(bytes));
+  const error = AppError.safeParse(parseSaid(decodeLossy(bytes)));
   const id = error.success ? error.data.id.slice(0, 200) : "";
   return { status, id, detail: `${status} ${id}` };
 }

@@ -4,19 +4,24 @@
 // 1. A row is posted exactly once. What may be there already is searched for by the row's key first;
 //    while the server surely remembers the pending id, the same one is sent again.
 // 2. An answer replaces its draft; when that cannot be, it becomes a post of its own.
-// 3. Every post says `unsafe_links`, so that servers and clients that know it fetch nothing.
+// 3. A row that is too long for a limit that was lowered is cut anew, in its place.
+// 4. Every post says `unsafe_links`, so that servers and clients that know it fetch nothing.
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { Health } from "./health.ts";
 import { postsFrom } from "./listing.ts";
 import { Anything, Post, Uploaded } from "./mattermost.ts";
+import { cutAgain, points } from "./outgoing_text.ts";
 import type { Answer, Rest } from "./rest.ts";
 import type { Outbound, Store } from "./store.ts";
 import { pauseMs, type Timers } from "./timers.ts";
 
 /** A channel with nothing to do looks again anyway. */
 const IDLE_MS = 600_000;
+const TOO_LONG = "model.post.is_valid.message_length.app_error";
+/** Shorter texts, in code points, are not cut again. */
+const LEAST_CUT = 200;
 const BAD_ROOT = [
   "api.post.create_post.root_id.app_error",
   "api.post.create_post.channel_root_id.app_error",
@@ -31,6 +36,8 @@ export interface SenderOptions {
   readonly health: Health;
   readonly signal: AbortSignal;
   readonly self: string;
+  /** Reads anew how many code points a post may have. */
+  readonly readLimit: () => Promise<number>;
   /** A row has ended, posted or not. */
   readonly onEnded: (row: Outbound) => void;
 }
@@ -183,6 +190,7 @@ async function replaceDraft(
   const path = `/posts/${draft}/patch`;
   const answer = await desk.rest.ask({ method: "PUT", path, json }, Post);
   if (answer.is === "ok") return ended(desk, row, draft);
+  if (isTooLong(answer, row)) return await cutRow(desk, row);
   if (answer.is === "refused" && answer.status !== 401) {
     desk.store.redirect(row.id, root);
     return true;
@@ -218,12 +226,27 @@ async function post(desk: Desk, row: Outbound, root: string): Promise<boolean> {
   };
   const answer = await rest.ask({ method: "POST", path: "/posts?set_online=false", json }, Post);
   if (answer.is === "unknown" || isRefusedToken(answer)) return false;
+  if (isTooLong(answer, row)) return await cutRow(desk, row);
   if (answer.is === "refused") return refused(desk, row, root, answer);
   const kept = answer.value.file_ids ?? [];
   if (files.some((id) => !kept.includes(id))) {
     report(desk, row, "The server did not keep the attached file. Ask again for a shorter answer.");
   }
   return ended(desk, row, answer.value.id);
+}
+
+function isTooLong(answer: Answer<unknown>, row: Outbound): boolean {
+  return answer.is === "refused" && answer.id === TOO_LONG && points(row.text) >= LEAST_CUT;
+}
+
+/** Cuts a row that was made under a higher limit; where the server says no lower one, into halves. */
+async function cutRow(desk: Desk, row: Outbound): Promise<true> {
+  const { store, tried, readLimit } = desk;
+  const size = points(row.text);
+  const limit = await readLimit();
+  store.step(() => store.cut(row, cutAgain(row.text, limit < size ? limit : size >> 1)));
+  tried.delete(row.id);
+  return true;
 }
 
 function refused(

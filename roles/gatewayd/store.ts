@@ -192,7 +192,7 @@ function inboxOf(q: Query, rows: Select<Inbound>, count: Counting) {
 }
 
 function outboxOf(q: Query, rows: Select<Outbound>, count: Counting, nowUnixMs: () => number) {
-  return {
+  const outbox = {
     outboxRow: (key: string): Outbound | undefined => rows("key = ?", key)[0],
     put(row: Put): boolean {
       const { key, channel, root, text, is_what = "post", draft = "", item = -1, file = "" } = row;
@@ -214,6 +214,25 @@ function outboxOf(q: Query, rows: Select<Outbound>, count: Counting, nowUnixMs: 
       q("UPDATE outbox SET state = 'done', post = ?, text = '', file = '' WHERE key = ?")
         .run(post, key);
     },
+    /** Cuts a row that is not there anew: these texts stand in its place, before what waits behind it. */
+    cut(
+      { id, key, channel, root, item }: Outbound,
+      [first = "", ...more]: readonly string[],
+    ): void {
+      const newest = () => Count.parse(q("SELECT max(id) AS n FROM outbox").get()).n;
+      const before = newest();
+      let last = key;
+      for (const [i, text] of more.entries()) {
+        last = `${key}-${before + i}`;
+        outbox.put({ key: last, channel, root: root === "" ? `=${key}` : root, text, item });
+      }
+      q(
+        `UPDATE outbox SET id = id + ?
+           WHERE channel = ? AND id > ? AND id <= ? AND state IN ('new', 'tried')`,
+      ).run(newest() - id, channel, id, before);
+      q("UPDATE outbox SET text = ?, state = 'new' WHERE id = ?").run(first, id);
+      q("UPDATE approvals SET last_key = ? WHERE last_key = ?").run(last, key);
+    },
     failed: (id: number) => void q("UPDATE outbox SET state = 'failed' WHERE id = ?").run(id),
     /** It becomes a post of its own, where it was to replace a draft or to stand in a thread. */
     redirect(id: number, root: string): void {
@@ -227,6 +246,7 @@ function outboxOf(q: Query, rows: Select<Outbound>, count: Counting, nowUnixMs: 
       count("outbox WHERE item = ? AND state IN ('new', 'tried')", item) > 0,
     unsent: () => count("outbox WHERE state IN ('new', 'tried')"),
   };
+  return outbox;
 }
 
 function placesOf(q: Query) {

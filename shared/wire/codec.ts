@@ -56,16 +56,23 @@ export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }
 
-/** Parses JSON within `bounds`. Fails with `not-json`; nothing is repaired. */
-export function parseJson(text: string, bounds: Bounds = WIDE_BOUNDS): Result<unknown> {
-  let value: unknown;
+/**
+ * Parses JSON of an outside server, of which only single fields are picked by a schema: nothing in it
+ * is bounded, so nothing may walk through the whole. Fails with `not-json`.
+ */
+export function parseUnbounded(text: string): Result<unknown> {
   try {
-    value = JSON.parse(text);
+    return ok(JSON.parse(text));
   } catch (thrown) {
     return err("not-json", `Cannot parse JSON: ${messageOf(thrown)}`);
   }
-  const problem = beyond(value, bounds, 0);
-  return problem === null ? ok(value) : err("not-json", problem);
+}
+
+/** Parses JSON within `bounds`. Fails with `not-json`; nothing is repaired. */
+export function parseJson(text: string, bounds: Bounds = WIDE_BOUNDS): Result<unknown> {
+  const value = parseUnbounded(text);
+  const problem = value.ok ? beyond(value.value, bounds, 0) : null;
+  return problem === null ? value : err("not-json", problem);
 }
 
 /** Parses bytes that must be the canonical form of what they say. Fails with `not-utf8`, `not-json` or `not-canonical`. */
