@@ -66,10 +66,7 @@ export function makeQuestions(options: QuestionsOptions) {
           channel: place.channel,
           root: place.root === "" ? `=${key}-0` : place.root,
           last_key: `${key}-${texts.length - 1}`,
-          // What is not shown is not answered by a reaction either.
-          code: texts[0] === UNSHOWN
-            ? ""
-            : /!approve ([0-9a-z]+)/.exec(question.lines.at(-1) ?? "")?.[1] ?? "",
+          code: texts[0] === UNSHOWN ? "" : codeIn(question.lines),
           expires_unix_ms: question.expiresUnixMs,
         });
       });
@@ -125,6 +122,11 @@ export function makeQuestions(options: QuestionsOptions) {
       options.reactions ? store.openAsked().flatMap((one) => lastPost(store, one) || []) : [],
   };
   return questions;
+}
+
+/** The code that a question's last line tells, for a reaction to answer with. */
+function codeIn(lines: readonly string[]): string {
+  return /!approve ([0-9a-z]+)/.exec(lines.at(-1) ?? "")?.[1] ?? "";
 }
 
 function lastPost(store: Store, asked: Asked): string {
