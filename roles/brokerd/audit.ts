@@ -40,6 +40,11 @@ export interface Audit {
   /** Appends durably, all or (but for a crash) none. A failure of the disk's sync ends the process. */
   append(...records: readonly NewAuditRecord[]): Result<Head>;
   head(): Head;
+  /**
+   * The start of the month of the file before the newest, when this was opened; 0 when there is none. By
+   * the log's own word, whatever the clock says, what is older lies a month back at the least.
+   */
+  readonly formerUnixMs: number;
   /** Whether this log holds that record. */
   holds(witness: Head): boolean;
   /** The last `count` lines as stored up to record `end`, oldest first. */
@@ -63,13 +68,12 @@ export function openAudit(
   folder: string,
   onRecord: (record: AuditRecord) => void,
 ): Result<Audit> {
-  const month = () => monthOf(ports);
   const headPath = `${folder}/head.json`;
   const headFile = readHead(ports.disk, headPath);
   const files = auditFiles(ports.disk, folder);
   if (!files.ok) return files;
   if (!headFile.ok) return broken(headFile);
-  const path = `${folder}/${headFile.value?.file ?? files.value.at(-1) ?? month()}`;
+  const path = `${folder}/${headFile.value?.file ?? files.value.at(-1) ?? monthOf(ports)}`;
   const opened = openChain({
     disk: ports.disk,
     path,
@@ -114,7 +118,9 @@ export function openAudit(
     const record = auditRecordOf(item.value.value);
     if (record !== null) onRecord(record);
   }
-  return ok(auditOf(ports, folder, opened.value.chain, heads, month));
+  const month = files.value.filter((name) => name < opened.value.chain.file()).at(-1);
+  const formerUnixMs = month === undefined ? 0 : Date.parse(month.slice(0, 7));
+  return ok({ ...auditOf(ports, folder, opened.value.chain, heads), formerUnixMs });
 }
 
 /** As `verify`, for a log that could not be opened for the reason `failure`. */
@@ -185,8 +191,7 @@ function auditOf(
   folder: string,
   first: Chain,
   heads: Map<number, string>,
-  month: () => string,
-): Audit {
+): Omit<Audit, "formerUnixMs"> {
   let chain = first;
   const remember = (head: Head) => {
     heads.set(head.n, head.hash);
@@ -247,8 +252,9 @@ function auditOf(
     },
     rotateIfDue() {
       // A clock that was set back does not open an older file again.
-      if (month() <= chain.file()) return ok(null);
-      return goOnIn(guarded(chain.rotate(`${folder}/${month()}`, genesis(ports))));
+      const month = monthOf(ports);
+      if (month <= chain.file()) return ok(null);
+      return goOnIn(guarded(chain.rotate(`${folder}/${month}`, genesis(ports))));
     },
     close: () => chain.close(),
   };

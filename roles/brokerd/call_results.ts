@@ -2,8 +2,9 @@
 //
 // 1. `results/<call>.json` is written once, when the call has ended; its output lies beside it in
 //    `<call>.out`, written as it comes and synced before the outcome is.
-// 2. After an acknowledgement the output goes; that the call was made stays for a month. An id older
-//    than that is never taken for a new call, so forgetting one cannot repeat it.
+// 2. After an acknowledgement the output goes; that the call was made stays for a month, and until the
+//    audit log has begun two files after it, so that no clock that is wrong at a start forgets it. An
+//    id older than a month is never taken for a new call, so forgetting one cannot repeat it.
 import { z } from "zod";
 import { type Disk, DiskError, type DiskFile } from "../../shared/disk/disk.ts";
 import {
@@ -91,17 +92,17 @@ export interface CallResults {
   acknowledge(result: StoredResult): Result<void>;
 }
 
-/** How long an acknowledged call is remembered; older ids are refused. */
+/** How long a call is remembered at least; older ids are refused. */
 export const REMEMBERED_MS = 30 * 24 * 3_600_000;
 
 const PIECE_BYTES = 49_152;
 const MAX_RESULT_BYTES = 65_536;
 
-/** The outcomes in `folder`; those older than a month, whose ids nobody may use again, are removed. */
+/** The outcomes in `folder`; those of calls made before `forgetUnixMs` are removed. */
 export function callResultsIn(
   disk: Disk,
   folder: string,
-  nowUnixMs: number,
+  forgetUnixMs: number,
 ): Result<CallResults> {
   const made = makeFolders(disk, folder);
   if (!made.ok) return made;
@@ -109,7 +110,7 @@ export function callResultsIn(
   if (!names.ok) return names;
   for (const name of names.value) {
     const call = CallId.safeParse(name.replace(/\.(?:json|out)$/, ""));
-    if (!call.success || ulidUnixMs(call.data) > nowUnixMs - REMEMBERED_MS) continue;
+    if (!call.success || ulidUnixMs(call.data) > forgetUnixMs) continue;
     const removed = removeFile(disk, `${folder}/${name}`);
     if (!removed.ok) return removed;
   }

@@ -1,5 +1,5 @@
-// How often each tool was let through, in a session's present turn and on the present day (UTC).
-// The day's count is taken from the audit log at start, so a restart forgives nothing.
+// How often each tool was let through, in a session's present turn and on each day (UTC). The counts are
+// taken from the audit log at start: neither a restart nor a clock that jumps forgives anything.
 import { type Clock, isoTime } from "../../shared/clock/clock.ts";
 import type { SessionId, TurnId } from "../../shared/ids/ids.ts";
 import type { AuditRecord } from "./audit_records.ts";
@@ -15,16 +15,10 @@ export interface CallUse {
 
 export function callUse(clock: Clock): CallUse {
   const turns = new Map<SessionId, { turn: TurnId; counts: Map<string, number> }>();
-  let day = "";
-  let days = new Map<string, number>();
-  const today = () => {
-    const now = isoTime(clock.nowUnixMs()).slice(0, 10);
-    if (now !== day) {
-      day = now;
-      days = new Map();
-    }
-    return days;
-  };
+  /** Day and tool -> calls. */
+  const days = new Map<string, number>();
+  const now = () => isoTime(clock.nowUnixMs());
+  const dayOf = (tool: string, time: string) => `${time.slice(0, 10)} ${tool}`;
   const turnOf = ({ session, turn }: Who) => {
     const known = turns.get(session);
     if (known?.turn === turn) return known.counts;
@@ -32,20 +26,20 @@ export function callUse(clock: Clock): CallUse {
     turns.set(session, { turn, counts });
     return counts;
   };
-  const more = (counts: Map<string, number>, tool: string) =>
-    counts.set(tool, (counts.get(tool) ?? 0) + 1);
+  const more = (counts: Map<string, number>, key: string) =>
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  const count = (who: Who, time: string) => {
+    more(turnOf(who), who.tool);
+    more(days, dayOf(who.tool, time));
+  };
   return {
-    of: (who) => ({ turn: turnOf(who).get(who.tool) ?? 0, day: today().get(who.tool) ?? 0 }),
-    count(who) {
-      more(turnOf(who), who.tool);
-      more(today(), who.tool);
-    },
+    of: (who) => ({
+      turn: turnOf(who).get(who.tool) ?? 0,
+      day: days.get(dayOf(who.tool, now())) ?? 0,
+    }),
+    count: (who) => count(who, now()),
     replay(record) {
-      if (record.kind !== "start") return;
-      more(turnOf(record), record.tool);
-      if (record.time.slice(0, 10) === isoTime(clock.nowUnixMs()).slice(0, 10)) {
-        more(today(), record.tool);
-      }
+      if (record.kind === "start") count(record, record.time);
     },
   };
 }

@@ -379,19 +379,51 @@ Deno.test("fetch() a call that was never asked for is a failure, not a denial", 
     return Promise.resolve();
   }));
 
-Deno.test("request() a month later a forgotten call is still no new one", async () => {
+Deno.test("request() a clock that is far ahead for some starts forgets no call and no outcome", async () => {
+  const test = testHouse(AUTO);
+  const house = test.open();
+  const one = await ask(house, "read_file", PATH);
+  const acked = await ask(house, "read_file", PATH);
+  ok(house.calls.acknowledge(acked.session, acked.call).ok);
+  await house.close();
+  const now = test.clock.nowUnixMs();
+  for (const days of [400, 401, 0]) {
+    test.clock.setWall(now + days * 86_400_000);
+    const next = test.open();
+    strictEqual(textOf(next, next.calls.fetch(one.session, one.call)), 'ran {"path":"/grant/0"}');
+    await ask(next, "read_file", PATH, acked);
+    strictEqual(test.fake.runs.length, 2, `${days} days ahead a call ran again`);
+    await next.close();
+  }
+});
+
+Deno.test("request() a day's limit holds over a clock that jumps ahead and back", async () => {
+  const limits = "[limits]\ncalls_per_day = 1\n";
+  const test = testHouse({ grants: { "read.toml": grantToml("read_file", "auto", limits) } });
+  const house = test.open();
+  const now = test.clock.nowUnixMs();
+  for (const [days, outcome] of [[0, "done"], [0, "denied"], [1, "done"], [0, "denied"]] as const) {
+    test.clock.setWall(now + days * 86_400_000);
+    strictEqual(ended((await ask(house, "read_file", PATH)).now()).outcome, outcome);
+  }
+  await house.close();
+});
+
+Deno.test("request() a call that was forgotten months later is still no new one", async () => {
   const test = testHouse(AUTO);
   const house = test.open();
   const one = await ask(house, "read_file", PATH);
   house.calls.acknowledge(one.session, one.call);
   await house.close();
-  test.clock.setWall(test.clock.nowUnixMs() + 31 * 86_400_000);
-  const next = test.open();
-  const again = next.calls.request({ ...one, tool: "read_file", args: PATH });
-  ok(!again.ok && again.code === "request-invalid");
+  for (const month of [0, 1, 2]) {
+    test.clock.setWall(Date.UTC(2027, month, 30));
+    const next = test.open();
+    const again = next.calls.request({ ...one, tool: "read_file", args: PATH });
+    ok(again.ok === (month < 2), `month ${month}: ${JSON.stringify(again)}`);
+    strictEqual(test.disk.list("/home/bx/broker/results").length, month < 2 ? 1 : 0);
+    await next.close();
+  }
   strictEqual(test.fake.runs.length, 1);
-  strictEqual(test.disk.list("/home/bx/broker/results").length, 0);
-  await next.close();
 });
 
 Deno.test("request() a granted secret reaches the tool's input and nothing that is kept", async () => {

@@ -13,7 +13,7 @@ import { type Approval, type Approvals, approvalsIn } from "./approvals.ts";
 import { renderApproval } from "./approval_render.ts";
 import { type Audit, openAudit } from "./audit.ts";
 import { builtInGrants } from "./builtin_grants.ts";
-import { type CallResults, callResultsIn } from "./call_results.ts";
+import { type CallResults, callResultsIn, REMEMBERED_MS } from "./call_results.ts";
 import { callUse } from "./call_use.ts";
 import { Calls } from "./calls.ts";
 import { loadTools, type Tools } from "./catalog.ts";
@@ -82,7 +82,8 @@ export function openHouse(ports: HousePorts): Result<House> {
     use.replay(record);
   });
   if (!audit.ok) return audit;
-  const results = callResultsIn(disk, `${home}/broker/results`, clock.nowUnixMs());
+  const forgetUnixMs = Math.min(clock.nowUnixMs() - REMEMBERED_MS, audit.value.formerUnixMs);
+  const results = callResultsIn(disk, `${home}/broker/results`, forgetUnixMs);
   const sessions = sessionsIn(ports, audit.value, replayed);
   if (!results.ok) return results;
   if (!sessions.ok) return sessions;
