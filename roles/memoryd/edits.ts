@@ -128,9 +128,5 @@ function consolidated(
     }
   }
   if (open.length === 0) return ok({ entries, leaving });
-  const left = open[0] ?? "";
-  return err(
-    "memory-incomplete",
-    `${open.length} entries of ${name}.md have no fate, the first: ${left.slice(0, 80)}`,
-  );
+  return err("memory-incomplete", `${open.length} entries of ${name}.md have no fate`);
 }

@@ -15,7 +15,7 @@ export function checkFiles(
   { disk, folder }: StorePlace,
   store: Pick<MemoryStore, "block" | "history" | "staged" | "purged" | "recalls">,
 ): Err[] {
-  const block = store.block();
+  const block = store.block(IDENTITY_FILES);
   const omitted = block.ok ? block.value.omitted : [];
   return [
     ...failures(IDENTITY_FILES.map((file) => readIdentity(disk, folder, file))),

@@ -2,7 +2,7 @@
 // cannot be read is refused by name and place; its bytes are never changed.
 import type { Disk } from "../../shared/disk/disk.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
-import { err, ok, type Result } from "../../shared/results/result.ts";
+import { err, type Result } from "../../shared/results/result.ts";
 import { decodeLossy, decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { characters, grouped, type IdentityFile, LIMITS } from "./entries.ts";
 
@@ -38,18 +38,4 @@ export function firstBadByte(bytes: Uint8Array): number {
     offset += own.length;
   }
   return offset;
-}
-
-/** All three, or the first refusal. */
-export function readAllIdentity(
-  disk: Disk,
-  folder: string,
-): Result<Readonly<Record<IdentityFile, string>>> {
-  const soul = readIdentity(disk, folder, "soul");
-  if (!soul.ok) return soul;
-  const memory = readIdentity(disk, folder, "memory");
-  if (!memory.ok) return memory;
-  const user = readIdentity(disk, folder, "user");
-  if (!user.ok) return user;
-  return ok({ soul: soul.value, memory: memory.value, user: user.value });
 }

@@ -205,7 +205,9 @@ function sceneAfter(before: readonly Placed[], row: Row): number | undefined {
 function indexDb(db: DatabaseSync): IndexDb {
   const q = statements(db);
   const rank = ranker(db);
-  const put = (row: Row, before: readonly Placed[]): Placed => {
+  const put = (given: Row, before: readonly Placed[]): Placed => {
+    // SQLite would end the text at its first zero character.
+    const row = { ...given, text: given.text.replaceAll("\0", "\ufffd") };
     let id = firstId(row);
     while (q.row.get(id) !== undefined) id++;
     const scene = sceneAfter(before, row) ?? id;

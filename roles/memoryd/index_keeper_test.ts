@@ -280,6 +280,24 @@ Deno.test("search() notices damage while it runs, and answers from a new index",
   });
 });
 
+Deno.test("a zero character in a text damages no index and hides nothing", async () => {
+  await withHome(async (path) => {
+    writeBaseline(path, chatId(1));
+    writeRecords(path, chatId(1), [userRecord("launch\0 on \0Thursday"), userRecord("\0", 1)]);
+    append(path, note("pad\0 wet"));
+    const logged: string[] = [];
+    const index = keeper(path, "private", logged);
+    assert.equal((await hits(index, "thursday"))[0]?.snippet, "launch\ufffd on \ufffdThursday");
+    assert.equal((await hits(index, "wet")).length, 1);
+    writeRecords(path, chatId(1), [userRecord("said later", 2)]);
+    await index.update(SessionId.parse(chatId(1)));
+    assert.equal((await hits(index, "later"))[0]?.snippet, "said later");
+    assert.deepEqual(await index.check(() => {}), { ok: true, value: null });
+    assert.deepEqual(logged, []);
+    index.close();
+  });
+});
+
 Deno.test("reindex() answers from the old index meanwhile and says how far it is", async () => {
   await withHome(async (path) => {
     for (let i = 0; i < 45; i++) {

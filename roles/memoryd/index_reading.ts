@@ -190,7 +190,7 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const last = parsed.notes.at(-1)?.start ?? 0;
   db.inOneStep(() => {
     if (!goesOn) db.drop(NOTES_LOG);
-    const rows = parsed.notes.filter(({ note }) => !purged.isHidden(note.text, note.session))
+    const rows = parsed.notes.filter(({ note }) => !purged.hidesNote(note))
       .map(noteRow);
     db.add(NOTES_LOG, rows.filter((row) => isFindable(row, from)));
     db.setProgress(NOTES_LOG, {

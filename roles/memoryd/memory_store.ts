@@ -40,7 +40,7 @@ import {
   textOf,
 } from "./entries.ts";
 import { checkFiles } from "./file_check.ts";
-import { readAllIdentity, readIdentity } from "./identity_files.ts";
+import { readIdentity } from "./identity_files.ts";
 import { type FilesState, type Journal, monthOf, openJournal } from "./journal.ts";
 import { closing, type Note, renderNote } from "./notes.ts";
 import { allShown, type OwnerActs, ownerActs } from "./owner_acts.ts";
@@ -55,8 +55,8 @@ export type Origin = {
 };
 
 export interface MemoryStore extends OwnerActs {
-  /** The block as the files are now; `memory-unavailable` when one of them is not in order. */
-  block(): Result<Block>;
+  /** The block of these files as they are now; `memory-unavailable` when one is not in order. */
+  block(files: readonly IdentityFile[]): Result<Block>;
   /** The text of a file as it is now. */
   current(file: IdentityFile): Result<string>;
   /** Makes an edit; the file's new text. Fails with the codes of `applyEdit` or `memory-changed`. */
@@ -203,8 +203,9 @@ function mayWrite(purged: Result<Purged>, origin: Origin, text: string): Result<
 function storeOf(at: StorePlace, journal: Journal): MemoryStore {
   const head = (origin: Origin) => ({ time_unix_ms: at.clock.nowUnixMs(), ...origin });
   const purged = () => readPurged(at.disk, `${at.folder}/purged.jsonl`);
+  const current = (file: IdentityFile) => readIdentity(at.disk, at.folder, file);
   const judged = (edit: Edit, origin: Origin): Result<Edited & { readonly before: string }> => {
-    const before = readIdentity(at.disk, at.folder, edit.file);
+    const before = current(edit.file);
     if (!before.ok) return before;
     const edited = applyEdit(edit, entriesOf(before.value));
     if (!edited.ok) return edited;
@@ -247,14 +248,12 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
     });
   };
   const store: MemoryStore = {
-    ...ownerActs(at, { change, edit, purged }),
-    block: () => {
-      const texts = readAllIdentity(at.disk, at.folder);
-      if (!texts.ok) return texts;
+    ...ownerActs(at, { change, edit, judged, purged }),
+    block: (files) => {
       const known = purged();
-      return known.ok ? ok(renderBlock(texts.value, known.value)) : known;
+      return known.ok ? renderBlock(files, current, known.value) : known;
     },
-    current: (file) => readIdentity(at.disk, at.folder, file),
+    current,
     edit: (wanted, origin) => edit(wanted, origin, "call"),
     stage: (wanted, origin) => {
       const edited = judged(wanted, origin);

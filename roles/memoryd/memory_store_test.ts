@@ -10,7 +10,7 @@ import {
 } from "../../tests/doubles/faulty_disk.ts";
 import { CallId, SessionId } from "../../shared/ids/ids.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
-import { entriesOf } from "./entries.ts";
+import { entriesOf, IDENTITY_FILES } from "./entries.ts";
 import { firstBadByte } from "./identity_files.ts";
 import { JOURNAL_DOMAIN } from "./journal.ts";
 import { type MemoryStore, openStore, type Origin } from "./memory_store.ts";
@@ -73,7 +73,7 @@ Deno.test("openStore() never overwrites what is there, whatever it is", () => {
   disk.plant(`${HOME}/memory.md`, Uint8Array.of(0x61, 0xff, 0x62));
   const store = opened(disk);
   assert.equal(text(disk, "soul.md"), "mine");
-  const block = store.block();
+  const block = store.block(IDENTITY_FILES);
   assert.ok(!block.ok && block.code === "memory-unavailable");
   assert.match(block.detail, /memory\.md is not UTF-8 at byte 1/);
   const edit = store.edit(add("x"), ORIGIN);
@@ -88,11 +88,11 @@ Deno.test("block() names a file over its limit and a missing one", () => {
   const disk = faultyDisk(["/home", HOME]);
   disk.plant(`${HOME}/user.md`, encodeUtf8("é".repeat(1_376)));
   const store = opened(disk);
-  const block = store.block();
+  const block = store.block(IDENTITY_FILES);
   assert.ok(!block.ok && block.code === "memory-unavailable");
   assert.match(block.detail, /user\.md has 1,376 of 1,375 characters: .* byte 2750/);
   disk.unlink(`${HOME}/soul.md`);
-  const gone = store.block();
+  const gone = store.block(IDENTITY_FILES);
   assert.ok(!gone.ok && /soul\.md/.test(gone.detail));
 });
 

@@ -105,7 +105,8 @@ function identity(
   if (!after.ok) return after;
   const [name, size] = sizeLine(edit.file, after.value).split(" (");
   const said = `${name} updated (${size}; it takes effect in the next session.`;
-  return ok(done(said + aboutLineEnds("text" in edit ? edit.text : "")));
+  const fresh = "entries" in edit ? edit.entries : [edit];
+  return ok(done(said + aboutLineEnds(fresh.map((one) => "text" in one ? one.text : "").join())));
 }
 
 function instead(store: MemoryStore, origin: Origin, edit: Edit): Result<Answer> {
@@ -124,13 +125,11 @@ function aboutLineEnds(written: string): string {
   return written.includes("\r") ? " Line ends were changed to one form." : "";
 }
 
-/** The file an edit was about, as it is now. */
+/** The file an edit was about as it is now, as far as the block would show it. */
 function state(store: MemoryStore, args: MemoryArguments): string {
-  if (args.action === "note") return "";
-  const text = store.current(args.file);
-  if (!text.ok) return "";
-  const body = text.value === "" ? "(empty)" : text.value;
-  return `\n\n${
-    sizeLine(args.file, text.value)
-  }, entries separated by a line holding only §:\n${body}`;
+  const now = args.action === "note" ? null : store.block([args.file]);
+  if (!now?.ok) return "";
+  const { text, omitted: { length } } = now.value;
+  const more = length === 0 ? "" : ` (${length} more entries are not shown)`;
+  return `\n\nEntries are separated by a line holding only §.${more}\n${text}`;
 }

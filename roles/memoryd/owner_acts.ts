@@ -7,7 +7,7 @@ import { CallId, SessionId } from "../../shared/ids/ids.ts";
 import { Label } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { parseCanonical } from "../../shared/wire/codec.ts";
-import { applyEdit, Edit } from "./edits.ts";
+import { Edit, type Edited } from "./edits.ts";
 import { type EditableFile, entriesOf, textOf } from "./entries.ts";
 import { readIdentity } from "./identity_files.ts";
 import { type JournalLine, readJournal } from "./journal.ts";
@@ -55,6 +55,8 @@ export type StoreHands = {
   /** Replaces a file that holds `before`, and journals it; the new text. */
   change(file: EditableFile, before: string, after: string, line: Fields): Result<string>;
   edit(edit: Edit, origin: Origin, via: "call" | "review"): Result<string>;
+  /** What an edit would make of its file as it is. */
+  judged(edit: Edit, origin: Origin): Result<Edited & { readonly before: string }>;
   purged(): Result<Purged>;
 };
 
@@ -70,11 +72,11 @@ export function ownerActs(at: StorePlace, hands: StoreHands): OwnerActs {
       return lines.ok ? undone(at, hands, file, lines.value) : lines;
     },
     staged: () => stagedEdits(at),
-    preview: ({ edit }) => {
-      const before = readIdentity(at.disk, at.folder, edit.file);
-      if (!before.ok) return before;
-      const after = applyEdit(edit, entriesOf(before.value));
-      return after.ok ? ok({ before: before.value, after: textOf(after.value.entries) }) : after;
+    preview: ({ edit, session, call, label }) => {
+      const judged = hands.judged(edit, { session, call, label });
+      if (!judged.ok) return judged;
+      const { before, entries } = judged.value;
+      return ok({ before, after: textOf(entries) });
     },
     review: (call, decision) => {
       const staged = stagedEdits(at);
@@ -163,7 +165,7 @@ function purge(
 /** Whether every entry of a text may be shown; `memory-purged` when one may not. */
 export function allShown(purged: Result<Purged>, text: string): Result<void> {
   if (!purged.ok) return purged;
-  const hidden = entriesOf(text).some((entry) => purged.value.isHidden(entry, null));
+  const hidden = entriesOf(text).some((entry) => purged.value.isHidden(entry));
   return hidden
     ? err("memory-purged", "The text holds an entry of a session that was purged")
     : ok(undefined);
@@ -194,6 +196,7 @@ function brought(
   const bytes = readWhole(at.disk, `${at.folder}/notes.md`, MAX_NOTES_BYTES);
   if (!bytes.ok) return bytes;
   const notes = parseNotes(bytes.value).notes.map(({ note }) => note)
-    .filter((note) => note.session === session || fresh.has(note.text)).map((note) => note.text);
+    .filter(({ kind, session: by, text }) => (kind === "note" && by === session) || fresh.has(text))
+    .map((note) => note.text);
   return ok({ entries, notes });
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { SessionId } from "../../shared/ids/ids.ts";
+import { CallId, SessionId } from "../../shared/ids/ids.ts";
 import { call } from "../../shared/wire/dial.ts";
 import {
   MEMORY_LOG,
@@ -107,6 +107,48 @@ Deno.test("memory_purge hides all that a session brought in, for good, also from
   }, indexInWorker);
 });
 
+Deno.test("memory_purge leaves in sight what the session only moved or dropped", async () => {
+  await withHouse(async ({ home, tool }) => {
+    const edit = (args: Record<string, string>, session: number) =>
+      tool("memory", { file: "memory", ...args }, { session });
+    await edit({ action: "add", text: "rent is due on the first" }, 2);
+    await edit({ action: "replace", old: "rent is due on the first", text: "no rent" }, 1);
+    await edit({ action: "remove", old: "no rent" }, 1);
+    const hide = { session: session(1), why: "planted", mode: "hide" } as const;
+    const hidden = await call(`${home}/2.sock`, MEMORY_PURGE, hide, { onChunk: () => {} });
+    assert.deepEqual(hidden.ok && hidden.value.body.notes, 1);
+    assert.deepEqual(await found(home, "rent"), ["rent is due on the first"]);
+    assert.ok((await call(`${home}/2.sock`, REINDEX, {})).ok);
+    assert.deepEqual(await found(home, "rent"), ["rent is due on the first"]);
+  });
+});
+
+Deno.test("a purge holds though an editor took the end of its line, and a half one is passed over", async () => {
+  await withHouse(async ({ home, tool, read }) => {
+    const path = `${home}/memory/purged.jsonl`;
+    const hide = async (number: number) => {
+      const body = { session: session(number), why: "x", mode: "hide" } as const;
+      assert.ok((await call(`${home}/2.sock`, MEMORY_PURGE, body, { onChunk: () => {} })).ok);
+    };
+    const code = async (number: number) =>
+      (await tool("memory", { action: "note", text: "x" }, { session: number })).code;
+    await hide(1);
+    Deno.writeTextFileSync(path, read("purged.jsonl").trimEnd());
+    assert.equal(await code(1), "memory-purged");
+    await hide(2);
+    Deno.writeTextFileSync(path, read("purged.jsonl") + '{"time_unix_ms":1,"ses');
+    assert.equal(await code(3), null);
+    await hide(3);
+    assert.deepEqual([await code(1), await code(2), await code(3), await code(4)], [
+      "memory-purged",
+      "memory-purged",
+      "memory-purged",
+      null,
+    ]);
+    assert.equal(read("purged.jsonl").split("\n").length, 4);
+  });
+});
+
 Deno.test("recall finds nothing rather than too much when the list of purges cannot be read", async () => {
   await withHouse(async ({ home, tool }) => {
     await tool("memory", { action: "note", text: "poison note" });
@@ -162,6 +204,13 @@ Deno.test("memory_review applies a staged edit to the file as it is, or drops it
       assert.ok(reply.ok);
       return reply.value.body.staged.map((one) => one.call);
     };
+    const shown = async (one: string) => {
+      const pieces: string[] = [];
+      const onChunk = (bytes: Uint8Array) => void pieces.push(new TextDecoder().decode(bytes));
+      const body = { call: CallId.parse(one) };
+      assert.ok((await call(`${home}/2.sock`, MEMORY_STAGED, body, { onChunk })).ok);
+      return pieces.join("");
+    };
     const [first, second, third] = await waiting();
     assert.ok(first !== undefined && second !== undefined && third !== undefined);
     const review = (one: typeof first, decision: "apply" | "drop") =>
@@ -177,6 +226,14 @@ Deno.test("memory_review applies a staged edit to the file as it is, or drops it
     const made = await review(third, "apply");
     assert.equal(!made.ok && made.code, "memory-duplicate");
     assert.deepEqual(await waiting(), [third]);
+    // What is shown of an edit is what applying it would do.
+    Deno.writeTextFileSync(`${home}/memory/memory.md`, "two");
+    assert.match(await shown(third), /"before":"two","after":"two\\n§\\nthree"/);
+    const hide = { session: session(1), why: "planted", mode: "hide" } as const;
+    assert.ok((await call(`${home}/2.sock`, MEMORY_PURGE, hide, { onChunk: () => {} })).ok);
+    assert.match(await shown(third), /"problem":"memory-purged: /);
+    const late = await review(third, "apply");
+    assert.equal(!late.ok && late.code, "memory-purged");
   });
 });
 

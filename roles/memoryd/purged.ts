@@ -9,7 +9,14 @@ import type { Disk } from "../../shared/disk/disk.ts";
 import { openAppender, readWhole } from "../../shared/disk/durable.ts";
 import { SessionId, Sha256 } from "../../shared/ids/ids.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { canonicalText, decodeUtf8, encodeUtf8, parseJson } from "../../shared/wire/codec.ts";
+import {
+  canonicalText,
+  decodeLossy,
+  decodeUtf8,
+  encodeUtf8,
+  parseJson,
+} from "../../shared/wire/codec.ts";
+import type { Note } from "./notes.ts";
 
 const MAX_BYTES = 67_108_864;
 const LINE_FEED = 10;
@@ -26,8 +33,10 @@ export type Purged = {
   /** Number of lines, which only grows. */
   readonly purges: number;
   readonly sessions: ReadonlySet<string>;
-  /** Whether an entry or note of this text, written by this session, must not be shown. */
-  isHidden(text: string, session: string | null): boolean;
+  /** Whether an entry of this text must not be shown. */
+  isHidden(text: string): boolean;
+  /** The same for a note: one that a session wrote, or an entry of its that any session moved. */
+  hidesNote(note: Note): boolean;
 };
 
 /** How a purge names a text. */
@@ -36,8 +45,8 @@ export function digestOf(text: string): string {
 }
 
 /**
- * Reads the list; an absent file is an empty one. A last line without its end was never
- * acknowledged and is passed over. Fails with `record-invalid` for any other line that is not one.
+ * Reads the list; an absent file is an empty one. Half a line at the end was never acknowledged and is
+ * passed over. Fails with `record-invalid` for any other line that is not one.
  */
 export function readPurged(disk: Disk, path: string): Result<Purged> {
   const bytes = wholeLines(disk, path);
@@ -45,17 +54,19 @@ export function readPurged(disk: Disk, path: string): Result<Purged> {
   if (!text.ok) return text;
   const sessions = new Set<string>();
   const hidden = new Set<string>();
-  const lines = text.value.split("\n").slice(0, -1);
+  const lines = text.value.split("\n").filter((line) => line !== "");
   for (const [i, line] of lines.entries()) {
-    const value = parseJson(line);
-    const parsed = Line.safeParse(value.ok ? value.value : null);
-    if (!parsed.success) return err("record-invalid", `Line ${i + 1} of ${path} is not a purge`);
-    sessions.add(parsed.data.session);
-    for (const digest of parsed.data.hidden) hidden.add(digest);
+    const parsed = lineOf(line);
+    if (parsed === undefined) {
+      return err("record-invalid", `Line ${i + 1} of ${path} is not a purge`);
+    }
+    sessions.add(parsed.session);
+    for (const digest of parsed.hidden) hidden.add(digest);
   }
-  const isHidden = (text: string, session: string | null) =>
-    (session !== null && sessions.has(session)) || hidden.has(digestOf(text));
-  return ok({ purges: lines.length, sessions, isHidden });
+  const isHidden = (text: string) => hidden.has(digestOf(text));
+  const hidesNote = ({ kind, session, text }: Note) =>
+    (kind === "note" && session !== null && sessions.has(session)) || isHidden(text);
+  return ok({ purges: lines.length, sessions, isHidden, hidesNote });
 }
 
 /** Appends a line durably, in the place of one that a crash cut short. */
@@ -67,14 +78,23 @@ export function appendPurge(disk: Disk, path: string, line: PurgeLine): Result<v
   try {
     const size = whole.value.length;
     const cut = size < opened.value.size() ? opened.value.cutTo(size) : ok(undefined);
-    return cut.ok ? opened.value.append(encodeUtf8(`${canonicalText(line)}\n`)) : cut;
+    // An editor may have taken the end of the last line.
+    const end = (whole.value.at(-1) ?? LINE_FEED) === LINE_FEED ? "" : "\n";
+    return cut.ok ? opened.value.append(encodeUtf8(`${end}${canonicalText(line)}\n`)) : cut;
   } finally {
     opened.value.close();
   }
 }
 
+function lineOf(text: string): PurgeLine | undefined {
+  const value = parseJson(text);
+  return Line.safeParse(value.ok ? value.value : null).data;
+}
+
 function wholeLines(disk: Disk, path: string): Result<Uint8Array> {
   const bytes = readWhole(disk, path, MAX_BYTES);
   if (!bytes.ok) return bytes.code === "file-missing" ? ok(new Uint8Array()) : bytes;
-  return ok(bytes.value.subarray(0, bytes.value.lastIndexOf(LINE_FEED) + 1));
+  const end = bytes.value.lastIndexOf(LINE_FEED) + 1;
+  const isWhole = lineOf(decodeLossy(bytes.value.subarray(end))) !== undefined;
+  return isWhole ? bytes : ok(bytes.value.subarray(0, end));
 }

@@ -38,11 +38,15 @@ function place(hit: Hit): string {
     : `session ${hit.log.split("/")[0]}, ${minute}, ${hit.who}`;
 }
 
-/** The result of the recall tool: numbered hits, best first, each under its source and label. */
+/**
+ * The result of the recall tool: numbered hits, best first, each under its source and label. A line of
+ * a text that looks like the head of a hit gets a backslash.
+ */
 export function recallText(query: string, { hits, partial }: Hits): string {
   const lines = hits.map((hit, i) => {
     const trust = hit.untrusted ? " · untrusted" : "";
-    return `[${i + 1}] ${tagOf(hit)} · ${place(hit)} · ${hit.class}${trust}\n${hit.snippet}`;
+    const text = hit.snippet.replace(/^(\s*)(?=\[\d)/gm, "$1\\");
+    return `[${i + 1}] ${tagOf(hit)} · ${place(hit)} · ${hit.class}${trust}\n${text}`;
   });
   if (hits.length === 0) lines.push(`(no matches for "${escapeForDisplay(query, "line")}")`);
   if (partial) lines.push("(the index is being rebuilt: something may be missing)");

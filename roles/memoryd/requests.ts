@@ -43,7 +43,7 @@ function sure<T>(parts: Parts, result: Result<T>): Result<T> {
 export function loopRoutes(parts: Parts): Route[] {
   return [
     on(MEMORY_BLOCK, async (_body, io) => {
-      const block = parts.store.block();
+      const block = parts.store.block(IDENTITY_FILES);
       if (!block.ok) return block;
       const { text, omitted } = block.value;
       for (const { file, reason } of omitted) parts.warn(`${file}: ${reason}`);
@@ -132,7 +132,7 @@ export function ownerRoutes(parts: Parts): Route[] {
 }
 
 async function status(parts: Parts): Promise<BodyOf<(typeof MEMORY_STATUS.replies)[0]>> {
-  const block = parts.store.block();
+  const block = parts.store.block(IDENTITY_FILES);
   const counts = await parts.index.counts();
   const size = counts.ok ? counts.value : { rows: 0, notes: 0, logs: 0, skipped: [] };
   const omitted = block.ok ? block.value.omitted.slice(0, 10) : [];

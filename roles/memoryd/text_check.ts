@@ -34,6 +34,9 @@ export function formProblem(text: string): string | null {
 export function entryProblem(text: string): string | null {
   if (text === "") return "it is empty";
   if (text.split("\n").some(isSeparator)) return "it contains a line holding only §";
+  if (/^\s*#+\s*(?:soul|memory|user)\.md/imu.test(text)) {
+    return "it contains a head of a memory file";
+  }
   const form = formProblem(text);
   if (form !== null) return form;
   const folded = text.normalize("NFKC").toLowerCase().replace(/[’‘]/g, "'").replace(/\s+/g, " ");
