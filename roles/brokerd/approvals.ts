@@ -1,6 +1,7 @@
 // Questions to the owner. Each is a file of its own, durable before anybody sees it.
 //
-// 1. An answer counts when it is durable; of two the first one wins, and there is no second.
+// 1. An answer counts when the audit log holds it; of two the first one wins, and there is no second. The
+//    file follows: at start the log's word holds.
 // 2. No answer, a late one, or a file that cannot be read: denied.
 // 3. What was approved is a plan's hash. Whether it still holds is looked at when the call starts.
 // 4. The same request while it is asked, or within a minute of a no, is no new question; and one
@@ -71,6 +72,7 @@ export type ApprovalPorts = {
   readonly folder: string;
   readonly expiresMs: number;
   readonly perHour: number;
+  readonly told: Told;
   /** A question has been answered, has expired or was withdrawn. */
   readonly onClosed: (approval: Approval) => void;
   /** A session asked too often; told once an hour. */
@@ -79,6 +81,15 @@ export type ApprovalPorts = {
 
 type AnyVia = Via | "clock" | "caller" | "broker";
 type Event = Extract<AuditRecord, { kind: "approval" }>["event"];
+
+/** How questions ended, by what the audit log says. */
+export type Told = Map<ApprovalId, Pick<Approval, "state" | "answered_unix_ms">>;
+
+export function foldAnswers(told: Told, record: AuditRecord): void {
+  if (record.kind !== "approval" || record.event === "asked" || record.event === "folded") return;
+  told.set(record.approval, { state: record.event, answered_unix_ms: Date.parse(record.time) });
+}
+
 export type Answered = { readonly outcome: AnswerOutcome; readonly approval: Approval | null };
 
 /** Opens the questions in the folder, those of an earlier life of brokerd included. */
@@ -167,11 +178,10 @@ class ApprovalDesk {
     return ended.ok ? ok({ outcome, approval: ended.value }) : ended;
   }
 
-  withdraw(id: ApprovalId, via: "caller" | "broker"): Result<null> {
+  /** Closes a question whose call is over; one that a full disk leaves open has no effect any more. */
+  withdraw(id: ApprovalId): void {
     const one = this.#all.get(id);
-    if (one === undefined || one.state !== "pending") return ok(null);
-    const ended = this.#end(one, "withdrawn", via);
-    return ended.ok ? ok(null) : ended;
+    if (one?.state === "pending") this.#end(one, "withdrawn", "broker");
   }
 
   find(id: ApprovalId): Approval | null {
@@ -184,6 +194,18 @@ class ApprovalDesk {
       .toSorted((a, b) => (a.approval < b.approval ? 1 : -1));
   }
 
+  /** Removes the files of questions that ended and are a week old. */
+  forgetOld(): Result<void> {
+    const { clock, disk } = this.#ports;
+    for (const one of this.#all.values()) {
+      if (one.state === "pending" || one.created_unix_ms > clock.nowUnixMs() - KEPT_MS) continue;
+      const removed = removeFile(disk, this.#path(one.approval));
+      if (!removed.ok) return removed;
+      this.#all.delete(one.approval);
+    }
+    return ok(undefined);
+  }
+
   /** Stops every waiting for expiry. */
   close(): void {
     for (const abort of this.#waits.values()) abort.abort();
@@ -193,12 +215,8 @@ class ApprovalDesk {
     return `${this.#ports.folder}/${id}.json`;
   }
 
-  #keep(next: Approval): Result<Approval> {
-    const bytes = encodeCanonical(next);
-    const written = replaceFile(this.#ports.disk, this.#path(next.approval), bytes);
-    if (!written.ok) return written;
-    this.#all.set(next.approval, next);
-    return ok(next);
+  #write(next: Approval): Result<void> {
+    return replaceFile(this.#ports.disk, this.#path(next.approval), encodeCanonical(next));
   }
 
   #record(one: Approval, event: Event, via: AnyVia, call: CallId): Result<unknown> {
@@ -215,13 +233,16 @@ class ApprovalDesk {
   }
 
   #end(one: Approval, state: Exclude<Approval["state"], "pending">, via: AnyVia): Result<Approval> {
-    const kept = this.#keep({ ...one, state, answered_unix_ms: this.#ports.clock.nowUnixMs() });
-    if (!kept.ok) return kept;
+    const said = this.#record(one, state, via, one.plan.call);
+    if (!said.ok) return said;
+    const ended = { ...one, state, answered_unix_ms: this.#ports.clock.nowUnixMs() };
+    this.#all.set(one.approval, ended);
+    // What a full disk prevents now, the log makes good at the next start.
+    this.#write(ended);
     this.#waits.get(one.approval)?.abort();
     this.#waits.delete(one.approval);
-    const said = this.#record(kept.value, state, via, one.plan.call);
-    this.#ports.onClosed(kept.value);
-    return said.ok ? kept : said;
+    this.#ports.onClosed(ended);
+    return ok(ended);
   }
 
   #wait(one: Approval): void {
@@ -259,8 +280,11 @@ class ApprovalDesk {
     if (one.folded.length >= MAX_FOLDED) return ok({ is: "throttled" });
     const said = this.#record(one, "folded", "caller", plan.call);
     if (!said.ok) return said;
-    const kept = this.#keep({ ...one, folded: [...one.folded, plan.call] });
-    return kept.ok ? ok({ is: "folded", approval: kept.value }) : kept;
+    const approval = { ...one, folded: [...one.folded, plan.call] };
+    const kept = this.#write(approval);
+    if (!kept.ok) return kept;
+    this.#all.set(one.approval, approval);
+    return ok({ is: "folded", approval });
   }
 
   #count({ plan, created_unix_ms }: Approval): void {
@@ -305,7 +329,7 @@ function normalised(typed: string): string {
   return typed.toLowerCase().replace(/[\s-]/g, "").replaceAll("o", "0").replace(/[il]/g, "1");
 }
 
-/** Files of this week; one that cannot be read, or whose plan was changed, answers nothing. */
+/** Every question; one that cannot be read, or whose plan was changed, answers nothing. */
 function loadAll(ports: ApprovalPorts): Result<Approval[]> {
   const made = makeFolders(ports.disk, ports.folder);
   if (!made.ok) return made;
@@ -317,12 +341,7 @@ function loadAll(ports: ApprovalPorts): Result<Approval[]> {
     if (!bytes.ok) return bytes;
     const one = storedAs(Approval, bytes);
     if (one === null || planHash(one.plan) !== one.plan_hash) continue;
-    if (one.created_unix_ms > ports.clock.nowUnixMs() - KEPT_MS) {
-      found.push(one);
-      continue;
-    }
-    const removed = removeFile(ports.disk, `${ports.folder}/${name}`);
-    if (!removed.ok) return removed;
+    found.push(one.state === "pending" ? { ...one, ...ports.told.get(one.approval) } : one);
   }
   return ok(found);
 }

@@ -48,7 +48,7 @@ const ApprovalRecord = record("approval", {
   approval: ApprovalId,
   session: SessionId,
   call: CallId,
-  event: z.enum(["asked", "approved", "denied", "expired", "withdrawn", "folded", "throttled"]),
+  event: z.enum(["asked", "approved", "denied", "expired", "withdrawn", "folded"]),
   via: z.enum(["owner", "gateway", "clock", "caller", "broker"]),
   plan: Sha256,
 });

@@ -55,6 +55,12 @@ const MOMENT_MS = 50;
 /** Calls that may run, wait or ask at once; a stop has to end them all in a moment. */
 const MAX_LIVE = 256;
 
+const FULL: Refused = {
+  ...refusal("limit_reached"),
+  message: `${MAX_LIVE} calls run, wait or ask already. Wait for their ends. ` +
+    "The owner sees and answers questions with bxctl approvals, and ends them all with bxctl stop.",
+};
+
 export class Calls {
   readonly #ports: CallPorts;
   readonly #live = new Map<CallId, Live>();
@@ -87,7 +93,7 @@ export class Calls {
       plan: null,
       ending: null,
     };
-    if (this.#live.size >= MAX_LIVE) return this.#deny(live, null, refusal("limit_reached"));
+    if (this.#live.size >= MAX_LIVE) return this.#deny(live, null, FULL);
     return this.#step(live);
   }
 
@@ -130,10 +136,7 @@ export class Calls {
     if (live === undefined) return ok(null);
     if (live.request.session !== session) return anotherSession(call);
     live.abort.abort();
-    if (live.state === "running") return ok(null);
-    const question = ownQuestion(live);
-    if (question !== null) return this.#desk().withdraw(question, "caller");
-    const ended = this.#step(live);
+    const ended = live.state === "running" ? ok(null) : this.#step(live);
     return ended.ok ? ok(null) : ended;
   }
 
@@ -141,27 +144,22 @@ export class Calls {
   endAll(): number {
     const all = [...this.#live.values()];
     for (const live of all) live.abort.abort();
-    for (const live of all) {
-      const question = ownQuestion(live);
-      if (question !== null) this.#desk().withdraw(question, "broker");
-      this.#surely(live, () => this.#step(live));
-    }
+    for (const live of all) this.#surely(live, () => this.#step(live));
     return all.length;
   }
 
   /** Takes up a question of an earlier life of brokerd, with those that share it. */
   restore(approval: Approval): void {
-    const { session, turn, tool, args } = approval.plan;
-    for (const call of [approval.plan.call, ...approval.folded]) {
+    const { session, turn, tool, args, call: leader } = approval.plan;
+    for (const call of [leader, ...approval.folded]) {
       const known = this.fetch(session, call);
       if (known.ok || known.code !== "not-found") continue;
-      const isLeader = call === approval.plan.call;
       const live: Live = {
         request: { session, turn, call, tool, args: canonicalText(args) },
         abort: new AbortController(),
         state: "waiting_approval",
         approval,
-        leader: isLeader ? null : approval.plan.call,
+        leader: call === leader ? null : leader,
         approvedHash: null,
         plan: null,
         ending: null,
@@ -169,6 +167,8 @@ export class Calls {
       this.#live.set(call, live);
     }
     if (approval.state !== "pending") this.onClosed(approval);
+    const led = this.fetch(session, leader);
+    if (led.ok && led.value.is === "ended") this.#shareAll(led.value.result);
   }
 
   /** A question was answered, has expired or was withdrawn. */
@@ -404,20 +404,27 @@ export class Calls {
     const { call, session } = live.request;
     const wasPending = this.#live.delete(call);
     if (wasPending) this.#ports.watch.ready({ session, call });
-    for (const follower of [...this.#live.values()].filter((one) => one.leader === call)) {
-      this.#share(follower, result);
+    const question = ownQuestion(live);
+    if (question !== null) this.#desk().withdraw(question);
+    this.#shareAll(result);
+  }
+
+  #shareAll(result: StoredResult): void {
+    for (const follower of [...this.#live.values()].filter((one) => one.leader === result.call)) {
+      this.#surely(follower, () => this.#share(follower, result));
     }
   }
 
   /** A call whose question stood for two gets the outcome of the one that ran. */
-  #share(follower: Live, result: StoredResult): void {
-    const { results, log } = this.#ports;
+  #share(follower: Live, result: StoredResult): Result<Answer> {
+    const { results } = this.#ports;
     const { call, turn } = follower.request;
     const own = { ...result, call, turn };
     const shared = results.share(result.call, call);
     const saved = shared.ok ? results.save(own) : shared;
-    if (!saved.ok) log(`the outcome of ${call} cannot be kept: ${saved.code}: ${saved.detail}`);
+    if (!saved.ok) return saved;
     this.#finish(follower, own);
+    return ok({ is: "ended", result: own });
   }
 
   /** Starts what waits for room, oldest first. */

@@ -462,7 +462,7 @@ function filesBelow(test: TestHouse, folder: string): string[] {
   });
 }
 
-Deno.test("onClosed() an answer that a full disk could not record takes effect once there is room", () =>
+Deno.test("answer() one that a full disk could not record is none, and can be given once there is room", () =>
   withHouse({ grants: { "list.toml": grantToml("list_dir", "ask") } }, async (house, test) => {
     const yes = await ask(house, "list_dir", JSON.stringify({ path: ROOT }));
     const no = await ask(house, "list_dir", JSON.stringify({ path: ROOT }));
@@ -479,6 +479,10 @@ Deno.test("onClosed() an answer that a full disk could not record takes effect o
     deepStrictEqual(test.fake.runs, [], "an effect began without a record of it");
     test.disk.open = open;
     for (let i = 0; i < 4; i++) await test.clock.advance(2_000);
+    deepStrictEqual(test.fake.runs, [], "an effect began that the owner was told of as failed");
+    ok(house.approvals.answer(codes[0], "approve", "owner", null).ok);
+    ok(house.approvals.answer(codes[1], "deny", "owner", null).ok);
+    await settled();
     strictEqual(ended(yes.now()).outcome, "done");
     strictEqual(ended(no.now()).code, "denied_by_owner");
     strictEqual(test.fake.runs.length, 1);

@@ -157,3 +157,36 @@ Deno.test("request() a disk that fails once or for good ends every call by name,
     }
   }
 });
+
+Deno.test("restore() calls that share one question all end, at whatever disk call brokerd was killed", async () => {
+  const first = { ...ids, call: newCall(), tool: "list_dir", args: JSON.stringify({ path: ROOT }) };
+  const both = [first, { ...first, call: newCall() }];
+  const life = async (test: TestHouse) => {
+    const house = test.open();
+    house.sessions.open({ session: ids.session, kind: "chat", job: null, workspace: null });
+    for (const one of both) house.calls.request(one);
+    await settled();
+    for (const one of house.approvals.list("pending")) {
+      house.approvals.answer(one.code, "approve", "owner", null);
+    }
+    await test.clock.advance(10_000);
+    return house;
+  };
+  let shared = 0;
+  for (let failAt = 60;; failAt++) {
+    const disk = makeDisk(OPTIONS);
+    disk.setFault({ failAt, kind: "crash", lasting: "for_good", seed: failAt });
+    await untilCrash(() => life(testHouse(OPTIONS, disk)));
+    if (!disk.hasCrashed()) break;
+    const test = testHouse(OPTIONS, disk.afterKill());
+    const house = await life(test);
+    for (const one of both) {
+      const now = house.calls.fetch(one.session, one.call);
+      ok(now.ok && now.value.is === "ended", `kill at call ${failAt}: a call never ends`);
+    }
+    ok(house.calls.isIdle(), `kill at call ${failAt}`);
+    if (test.fake.runs.length === 0) shared++;
+    await house.close();
+  }
+  ok(shared > 0, "no crash came after the one run");
+});

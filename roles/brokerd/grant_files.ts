@@ -9,6 +9,7 @@ import { parseConfig } from "../../shared/config/load.ts";
 import { lineOfKey } from "../../shared/config/toml_lines.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readWhole } from "../../shared/disk/durable.ts";
+import type { Result } from "../../shared/results/result.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { decodeUtf8 } from "../../shared/wire/codec.ts";
 import type { GrantSummary } from "../../shared/wire/broker_owner.ts";
@@ -50,8 +51,14 @@ export interface Grants {
   current(): LoadedGrants;
 }
 
-/** Watches the folder; `onLoad` hears of every (re)load, the first included. */
-export function grantsIn(place: GrantsPlace, onLoad: (loaded: LoadedGrants) => void): Grants {
+/**
+ * Watches the folder. `record` is told of every (re)load, the first included; until it has kept that,
+ * no file allows anything.
+ */
+export function grantsIn(
+  place: GrantsPlace,
+  record: (loaded: LoadedGrants) => Result<unknown>,
+): Grants {
   let seen: string | null = null;
   let loaded: LoadedGrants | null = null;
   return {
@@ -60,9 +67,11 @@ export function grantsIn(place: GrantsPlace, onLoad: (loaded: LoadedGrants) => v
       if (loaded === null || now === null || now !== seen) {
         const fresh = loadGrants(place);
         const isNews = loaded === null || contentKey(fresh) !== contentKey(loaded);
+        if (isNews && !record(fresh).ok) {
+          return { ...fresh, set: { ...fresh.set, isAllBlocked: true } };
+        }
         seen = now;
         loaded = fresh;
-        if (isNews) onLoad(fresh);
       }
       return loaded;
     },

@@ -1,6 +1,7 @@
 // Guards the owner's grant files on a real disk: what has a problem grants nothing and blocks its
 // tool, and no link, root or nesting opens more than was written.
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
+import { ok as good } from "../../shared/results/result.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { makeDisk } from "../../tests/doubles/broker_house.ts";
 import { builtInGrants } from "./builtin_grants.ts";
@@ -168,7 +169,7 @@ Deno.test("loadGrants() a granted link is what it leads to, and that must lie in
 Deno.test("grantsIn() a changed, new or removed file counts at once, and only news are told", () =>
   withPlace(({ root, place }) => {
     const told: LoadedGrants[] = [];
-    const grants = grantsIn(place, (loaded) => told.push(loaded));
+    const grants = grantsIn(place, (loaded) => good(told.push(loaded)));
     const own = () => grants.current().set.grants.length - place.builtIn.length;
     strictEqual(own(), 0);
     Deno.writeTextFileSync(`${place.folder}/a.toml`, grant(`["${root}/notes"]`));

@@ -1,6 +1,6 @@
 // Guards brokerd against a caller that has turned: calls withdrawn, folded, flooded and stopped at odd
 // moments, on a disk that is full in between. Nothing runs that should not, and every call ends.
-import { deepStrictEqual, ok, strictEqual } from "node:assert";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
 import { DiskError } from "../../shared/disk/disk.ts";
 import { err } from "../../shared/results/result.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
@@ -195,6 +195,53 @@ Deno.test("request() a flood of calls is refused beyond what a stop can end at o
     ok(halted.ok && halted.value <= 256, `${halted.ok && halted.value} calls were waiting`);
     await settled();
     strictEqual(test.fake.runs.length, 1);
+  }));
+
+Deno.test("request() when questions take every place the owner still answers, looks and stops", () =>
+  withHouse(ASK, async (house, test) => {
+    for (let i = 0; i < 256; i++) await asks(house);
+    const late = await asks(house);
+    ok(late.answer.ok && late.answer.value.is === "ended");
+    strictEqual(late.answer.value.result.code, "limit_reached");
+    match(late.answer.value.result.message, /bxctl approvals.*bxctl stop/);
+    strictEqual(house.approvals.list("pending").length, 256);
+    await approve(house, test.posted[7]?.code);
+    strictEqual(test.fake.runs.length, 1);
+    const freed = await asks(house);
+    strictEqual(stateOf(house, freed), "waiting_approval");
+    const halted = house.halt("owner", "enough", null);
+    ok(halted.ok && halted.value === 256);
+    ok(house.calls.isIdle());
+    strictEqual(house.approvals.list("pending").length, 0);
+    ok(house.resume().ok);
+    strictEqual(stateOf(house, await asks(house)), "waiting_approval");
+  }));
+
+Deno.test("openHouse() a question of a month ago is denied as expired, not forgotten", async () => {
+  const test = testHouse(ASK);
+  const house = test.open();
+  const one = await asks(house);
+  await house.close();
+  test.clock.setWall(test.clock.nowUnixMs() + 31 * 86_400_000);
+  const later = test.open();
+  await settled();
+  strictEqual(stateOf(later, one), "approval_expired");
+  await later.close();
+  await test.open().close();
+  strictEqual(test.disk.list(`${HOME}/broker/approvals`).length, 0);
+});
+
+Deno.test("current() grants whose change a full disk keeps from the record are not in force", () =>
+  withHouse(ASK, async (house, test) => {
+    const room = full(test, "/audit/head");
+    test.grant("list.toml", grantToml("list_dir", "auto", "# anew\n"));
+    const { set } = house.grants.current();
+    ok(set.isAllBlocked, "unrecorded grants allow something");
+    room();
+    ok(!house.grants.current().set.isAllBlocked);
+    const last = [...house.audit.records()].at(-1);
+    strictEqual(last?.kind, "grants");
+    await settled();
   }));
 
 Deno.test("request() a page of a granted origin cannot lead to one that another grant denies", async () => {

@@ -9,7 +9,7 @@ import type { SessionId } from "../../shared/ids/ids.ts";
 import type { Log } from "../../shared/log/log.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import type { AuditHead } from "../../shared/wire/parts.ts";
-import { type Approval, type Approvals, approvalsIn } from "./approvals.ts";
+import { type Approval, type Approvals, approvalsIn, foldAnswers, type Told } from "./approvals.ts";
 import { renderApproval } from "./approval_render.ts";
 import { type Audit, openAudit } from "./audit.ts";
 import { builtInGrants } from "./builtin_grants.ts";
@@ -75,10 +75,12 @@ export function openHouse(ports: HousePorts): Result<House> {
   if (!folders.ok) return folders;
   const replayed = new Map<SessionId, SessionState>();
   const starts: OpenStarts = new Map();
+  const told: Told = new Map();
   const use = callUse(clock);
   const audit = openAudit(ports, `${home}/audit`, (record) => {
     foldSession(replayed, record);
     foldStarts(starts, record);
+    foldAnswers(told, record);
     use.replay(record);
   });
   if (!audit.ok) return audit;
@@ -97,20 +99,21 @@ export function openHouse(ports: HousePorts): Result<House> {
   if (!rotated.ok) return rotated;
   const tools = loadTools(disk, ports.imageFolder, ports.config.runtime.images);
   const parts = { ports, audit: audit.value, results: results.value, sessions: sessions.value };
-  return assemble({ ...parts, tools, use, grants: grantsOf(ports, audit.value, tools) });
+  return assemble({ ...parts, tools, use, told, grants: grantsOf(ports, audit.value, tools) });
 }
 
 function grantsOf(ports: HousePorts, audit: Audit, tools: Tools): Grants {
   const builtIn = builtInGrants(ports.config.memory.identity_writes);
-  const onLoad = (loaded: LoadedGrants) => {
-    audit.append({
+  const record = (loaded: LoadedGrants) => {
+    if (loaded.problems > 0) {
+      ports.log.warn(`grants-invalid: ${loaded.problems} problems; see bxctl grants check`);
+    }
+    return audit.append({
       kind: "grants",
       files: [...loaded.files],
       built_in: builtIn.map(({ name, sha256 }) => ({ name, sha256 })),
       problems: loaded.problems,
     });
-    if (loaded.problems === 0) return;
-    ports.log.warn(`grants-invalid: ${loaded.problems} problems; see bxctl grants check`);
   };
   return grantsIn({
     disk: ports.disk,
@@ -121,11 +124,12 @@ function grantsOf(ports: HousePorts, audit: Audit, tools: Tools): Grants {
     tools,
     builtIn,
     defaultLimits: ports.config.limits,
-  }, onLoad);
+  }, record);
 }
 
 type Parts = Pick<House, "ports" | "audit" | "results" | "sessions" | "tools" | "grants"> & {
   readonly use: ReturnType<typeof callUse>;
+  readonly told: Told;
 };
 
 function assemble(parts: Parts): Result<House> {
@@ -167,6 +171,7 @@ function assemble(parts: Parts): Result<House> {
     folder: `${home}/broker/approvals`,
     expiresMs: config.approvals.expires_s * 1_000,
     perHour: config.approvals.per_hour,
+    told: parts.told,
     onClosed: (approval) => {
       courier.closed(approval);
       calls.onClosed(approval);
@@ -180,6 +185,8 @@ function assemble(parts: Parts): Result<House> {
   if (!approvals.ok) return approvals;
   calls.useApprovals(approvals.value);
   restoreQuestions(approvals.value, calls);
+  const tidied = approvals.value.forgetOld();
+  if (!tidied.ok) return tidied;
   for (const open of approvals.value.list("pending")) courier.ask(open, render(open));
   courier.tellHeads(audit);
   parts.grants.current();

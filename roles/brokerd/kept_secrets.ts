@@ -6,10 +6,12 @@ import { attempt, makeFolders, replaceFile } from "../../shared/disk/durable.ts"
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { decodeUtf8 } from "../../shared/wire/codec.ts";
 
-export type KeptSecrets = {
+type KeptSecrets = {
   readonly disk: Disk;
   readonly home: string;
   readonly secrets: Secrets;
+  /** Puts on record that a secret is set, before it is. */
+  readonly record: (name: string) => Result<unknown>;
 };
 
 /**
@@ -29,6 +31,8 @@ export function keepSecret(place: KeptSecrets, name: string, bytes: Uint8Array):
   if (!text.ok || text.value === "" || /[\0\r\n]/.test(text.value)) {
     return err("request-invalid", `The secret ${name} must be one line of text`);
   }
+  const said = place.record(name);
+  if (!said.ok) return said;
   const made = makeFolders(disk, folder);
   if (!made.ok) return made;
   const before = attempt(() => disk.lstat(path));

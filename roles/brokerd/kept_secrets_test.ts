@@ -1,6 +1,7 @@
 // Guards kept_secrets.ts: only a secret that brokerd.toml names here is kept, in a file of the owner's
 // alone, and nothing of it is in an answer.
 import { deepStrictEqual, ok as isTrue, strictEqual } from "node:assert";
+import { err, ok, type Result } from "../../shared/results/result.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { faultyDisk } from "../../tests/doubles/faulty_disk.ts";
 import { keepSecret } from "./kept_secrets.ts";
@@ -15,6 +16,14 @@ const place = () => ({
     env: { env: "BOXMAKER_SECRET_KEY" },
     twin: { file: path },
   },
+  record: (): Result<unknown> => ok(null),
+});
+
+Deno.test("keepSecret() a secret whose setting cannot be recorded is not set", () => {
+  const at = { ...place(), record: () => err("disk-full", "") };
+  const kept = keepSecret(at, "key", encodeUtf8("canary"));
+  strictEqual(kept.ok ? "" : kept.code, "disk-full");
+  deepStrictEqual(at.disk.list("/h/broker"), []);
 });
 
 Deno.test("keepSecret() nothing is written anywhere else, and nothing but one line", () => {

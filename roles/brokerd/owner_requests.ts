@@ -88,14 +88,13 @@ function grantRoutes(house: House): Route[] {
   ];
 }
 
-/** That a secret was set is on record; nothing of it is. */
+/** That a secret is set is on record before it is; nothing of it is. */
 function secretRoute({ ports, audit }: House): Route {
   const { disk, home, config } = ports;
   return on(SECRET_SET, ({ name }, io) => {
-    const kept = keepSecret({ disk, home, secrets: config.secrets }, name, io.upload);
-    if (!kept.ok) return kept;
-    const said = audit.append({ kind: "secret", name });
-    return said.ok ? ok({ kind: "secret_kept", body: { was_there: kept.value } }) : said;
+    const record = (name: string) => audit.append({ kind: "secret", name });
+    const kept = keepSecret({ disk, home, secrets: config.secrets, record }, name, io.upload);
+    return kept.ok ? ok({ kind: "secret_kept", body: { was_there: kept.value } }) : kept;
   });
 }
 

@@ -1,0 +1,107 @@
+// Guards the order of record and effect on a disk that is full at any one write: what the owner is told,
+// and what happens, stands in the log before, as a power cut at that very moment would leave it.
+import { ok, strictEqual } from "node:assert";
+import { readChain } from "../../shared/chain/chain_reader.ts";
+import { settled } from "../../tests/doubles/manual_clock.ts";
+import type { FaultyDisk } from "../../tests/doubles/faulty_disk.ts";
+import {
+  DiskDied,
+  grantToml,
+  HOME,
+  newCall,
+  newTurn,
+  openChat,
+  ROOT,
+  testHouse,
+} from "../../tests/doubles/broker_house.ts";
+import { AUDIT_DOMAIN, auditRecordOf } from "./audit_records.ts";
+
+const OPTIONS = { grants: { "list.toml": grantToml("list_dir", "ask") } };
+const ARGS = JSON.stringify({ path: ROOT });
+
+/** What the log says after a power cut that loses all that was not synced. */
+function durable(disk: FaultyDisk): string[] {
+  const [worst] = disk.afterCrash("edges");
+  ok(worst !== undefined);
+  return [...readChain(worst, `${HOME}/audit/2026-11.jsonl`, AUDIT_DOMAIN)].flatMap((item) => {
+    const record = item.ok ? auditRecordOf(item.value.value) : null;
+    if (record === null || record.kind === "grants") return [];
+    return record.kind === "approval" ? record.event : record.kind;
+  });
+}
+
+/** One yes with the fault at call `failAt`, then room or a kill; whether the disk came that far. */
+async function oneYes(failAt: number, lasting: "once" | "for_good", isKilled: boolean) {
+  const at = `${lasting}, write ${failAt}`;
+  const first = testHouse(OPTIONS);
+  let test = first;
+  let house = test.open();
+  const one = { session: openChat(house), turn: newTurn(), call: newCall() };
+  house.calls.request({ ...one, tool: "list_dir", args: ARGS });
+  await settled();
+  const told: string[][] = [];
+  const watched = () => {
+    const { script } = test.fake;
+    test.fake.script = (plan, io) => {
+      told.push(durable(test.disk));
+      return script(plan, io);
+    };
+  };
+  watched();
+  let hasDied = false;
+  const quiet = (event: PromiseRejectionEvent) => {
+    if (!(event.reason instanceof DiskDied)) return;
+    event.preventDefault();
+    hasDied = true;
+  };
+  globalThis.addEventListener("unhandledrejection", quiet);
+  const before = test.disk.calls();
+  test.disk.setFault({ failAt, kind: "no_space", lasting, seed: failAt });
+  try {
+    const said = house.approvals.answer(first.posted[0]?.code ?? "", "approve", "owner", null);
+    if (said.ok && said.value.outcome === "approved") {
+      ok(durable(test.disk).includes("approved"), `${at}: the owner was told of an unrecorded yes`);
+    }
+    await settled();
+  } catch (thrown) {
+    ok(thrown instanceof DiskDied, String(thrown));
+    hasDied = true;
+  }
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  globalThis.removeEventListener("unhandledrejection", quiet);
+  const met = test.disk.calls() - before >= failAt;
+  // A head that was half written ends the process.
+  if (isKilled || hasDied) {
+    test = testHouse(OPTIONS, test.disk.afterKill());
+    watched();
+    house = test.open();
+  } else test.disk.setFault(null);
+  for (let i = 0; i < 4; i++) await test.clock.advance(5_000);
+  for (const log of told) {
+    const order = ["decision", "asked", "approved", "start"];
+    strictEqual(log.slice(1).join(), order.join(), `${at}: an effect came before its record`);
+  }
+  const [open] = house.approvals.list("pending");
+  if (open !== undefined) house.approvals.answer(open.code, "approve", "owner", null);
+  await settled();
+  const now = house.calls.fetch(one.session, one.call);
+  ok(now.ok && now.value.is === "ended", `${at}: the call never ends`);
+  const { outcome, code } = now.value.result;
+  // A path that could not be looked at, or output that found no room.
+  const isNamed = ["path-unusable", "path_outside", "disk-full", "outcome_unknown"]
+    .includes(code ?? "");
+  ok(isNamed || (outcome === "done" && told.length === 1), `${at}: ${code}, ${told.length} runs`);
+  strictEqual(durable(test.disk).filter((said) => said === "approved").length, 1, at);
+  await house.close();
+  return met;
+}
+
+Deno.test("answer() on a disk that is full at any write no yes is told or followed before its record", async () => {
+  for (const lasting of ["once", "for_good"] as const) {
+    for (const isKilled of [false, true]) {
+      let failAt = 1;
+      while (await oneYes(failAt, lasting, isKilled)) failAt++;
+      ok(failAt > 10, `${failAt} writes were met`);
+    }
+  }
+});
