@@ -1,5 +1,6 @@
 // The policy of the built-in tools: constants that no file can change. What protects memory is that
 // memoryd decides by the session's label, which brokerd sends with every call.
+import { SESSION_START } from "../../shared/labels/label.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
 import { type AllowGrant, type GrantFile } from "./grant_schema.ts";
@@ -30,6 +31,8 @@ export function builtInGrants(identityWrites: "auto" | "staged" | "ask"): readon
   const memory = identityWrites !== "ask" ? { memory: policy("memory", {}) } : {
     "memory-ask": policy("memory", { mode: "ask" }),
     "memory-note": policy("memory", { patterns: { action: ["note"] } }),
+    // In such a session memoryd makes a note of an addition and refuses every other edit.
+    "memory-above": { ...policy("memory", {}), above: SESSION_START },
   };
   const constants = {
     clock: policy("clock", {}),

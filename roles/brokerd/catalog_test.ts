@@ -43,7 +43,7 @@ Deno.test("builtInGrants() every built-in tool has a policy, and each policy its
   }
   const modes = (setting: "auto" | "ask") =>
     builtInGrants(setting).filter((grant) => grant.tool === "memory").map((grant) => grant.mode);
-  deepStrictEqual([modes("auto"), modes("ask")], [["auto"], ["ask", "auto"]]);
+  deepStrictEqual([modes("auto"), modes("ask")], [["auto"], ["ask", "auto", "auto"]]);
 });
 
 Deno.test("parseArguments() what is not exactly one object of the schema is refused", () => {

@@ -4,9 +4,10 @@
 // 2. A `deny` looks at constraints alone, never at labels or expiry, and matches when any value of the
 //    call falls under it, or a folder that the call would open holds something under it.
 // 3. An allowing grant counts only when every one of its constraints holds for every value.
-// 4. A higher label, or a problem file, never widens the verdict.
+// 4. A higher label, or a problem file, never widens the verdict; but one built-in tool does less under
+//    a higher label, and then need not ask.
 // 5. When several grants fit alike, the call gets the strictest of what they say, in any order.
-import { classWithin, join, type Label } from "../../shared/labels/label.ts";
+import { classWithin, coversLabel, join, type Label } from "../../shared/labels/label.ts";
 import { globMatches } from "../../shared/text/glob.ts";
 import { looksLikeHttp, readHttpUrl } from "../../shared/url/origin.ts";
 import type { AllowGrant, DenyGrant, Grant, GrantLimits } from "./grant_schema.ts";
@@ -138,6 +139,7 @@ function judge(
 ): "auto" | "ask" | Reason {
   if (grant.expires !== undefined && grant.expires <= question.nowUnixMs) return "expired";
   if (!servesJob(grant, question)) return "no_grant";
+  if (grant.above !== undefined && coversLabel(grant.above, question.label)) return "no_grant";
   const path = question.paths.map((one) => pathMiss(grant, one)).find((miss) => miss !== null);
   if (path !== undefined) return path;
   if (!hostsHold(grant, question)) return "host_not_granted";

@@ -2,7 +2,7 @@
 // out is nothing, never everything, and an empty list is refused rather than guessed at.
 import { z } from "zod";
 import { Sha256, ToolName } from "../../shared/ids/ids.ts";
-import { DataClass } from "../../shared/labels/label.ts";
+import { DataClass, type Label } from "../../shared/labels/label.ts";
 import { AbsolutePath } from "../../shared/config/fields.ts";
 import { readHttpUrl } from "../../shared/url/origin.ts";
 import { globProblem } from "../../shared/text/glob.ts";
@@ -82,6 +82,8 @@ type Named = {
   readonly sha256: string;
   /** `paths` with every link resolved, as far as the path exists: what is compared. */
   readonly real_paths: readonly string[];
+  /** No file can say this: the grant serves only sessions whose label this one does not cover. */
+  readonly above?: Label;
 };
 
 /** A grant in use. `expires` is in milliseconds since 1970. */

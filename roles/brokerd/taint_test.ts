@@ -7,7 +7,15 @@ import { seededRandom } from "../../shared/clock/random.ts";
 import { DATA_CLASSES, join, type Label, SESSION_START } from "../../shared/labels/label.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
-import { HOME, newSession, testHouse } from "../../tests/doubles/broker_house.ts";
+import {
+  HOME,
+  newCall,
+  newSession,
+  newTurn,
+  openChat,
+  testHouse,
+} from "../../tests/doubles/broker_house.ts";
+import { settled } from "../../tests/doubles/manual_clock.ts";
 import { foldSession, sessionsIn, type SessionState } from "./taint.ts";
 
 const random = seededRandom(3);
@@ -163,4 +171,42 @@ Deno.test("find() a fresh id of this life costs no reading of the log, an older 
   for (let i = 0; i < 3; i++) strictEqual(counted.value.find(newSession()), null);
   strictEqual(reads, 1);
   await house.close();
+});
+
+Deno.test("an identity edit asks the owner, unless its session's label makes it a note or nothing", async () => {
+  const above: Label[] = [
+    { class: "private", untrusted: true },
+    { class: "public", untrusted: true },
+    { class: "secret", untrusted: false },
+  ];
+  for (const label of [SESSION_START, ...above]) {
+    const test = testHouse({ config: { memory: { identity_writes: "ask" } } });
+    const told: Label[] = [];
+    test.memoryReply = (_tool, _args, given) => {
+      told.push(given);
+      return { ok: true, value: { text: "noted", label: given } };
+    };
+    const house = test.open();
+    const session = openChat(house);
+    ok(house.sessions.raise(session, label, "a page").ok);
+    const now = house.sessions.find(session)?.label;
+    for (
+      const edit of [
+        '"add","text":"rain"',
+        '"remove","old":"rain"',
+        '"consolidate","entries":[]',
+      ]
+    ) {
+      const args = `{"action":${edit},"file":"user"}`;
+      ok(
+        house.calls.request({ session, turn: newTurn(), call: newCall(), tool: "memory", args }).ok,
+      );
+      await settled();
+    }
+    // memoryd is told that very label, and edits no identity file under it.
+    const isAsked = label === SESSION_START;
+    deepStrictEqual(told, isAsked ? [] : [now, now, now]);
+    strictEqual(house.approvals.list("pending").length, isAsked ? 3 : 0);
+    await house.close();
+  }
 });

@@ -10,7 +10,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import { z } from "zod";
-import { DataClass, equalLabel, join } from "../../shared/labels/label.ts";
+import { coversLabel, DataClass, equalLabel } from "../../shared/labels/label.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import { kindsOf } from "./kinds.ts";
 import { originalsFirst, ranker } from "./ranking.ts";
@@ -170,8 +170,7 @@ function placed(raw: unknown): Placed {
 
 /** The words of `lender` as `borrower` may have them. */
 function lent(lender: Placed | undefined, borrower: Row): string {
-  const covered = lender !== undefined && equalLabel(join(lender.row, borrower), borrower);
-  return covered ? lender.own : "";
+  return lender !== undefined && coversLabel(borrower, lender.row) ? lender.own : "";
 }
 
 /** Tells the word index of rows from number `from` on: their own words and their neighbours'. */

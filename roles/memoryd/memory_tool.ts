@@ -6,7 +6,7 @@
 // 2. A failed edit answers with the file as it is, so that the next try can be right.
 import { z } from "zod";
 import { mustEnd } from "../../shared/disk/durable.ts";
-import { classWithin, type Label, SESSION_START } from "../../shared/labels/label.ts";
+import { coversLabel, type Label, SESSION_START } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { decodeUtf8, parseJson } from "../../shared/wire/codec.ts";
 import { Edit } from "./edits.ts";
@@ -27,11 +27,6 @@ export type Answer = {
   readonly label: Label;
   readonly text: string;
 };
-
-/** Whether text of this label may enter files that every prompt holds as private and trusted. */
-function mayEditIdentity(label: Label): boolean {
-  return !label.untrusted && classWithin(label.class, "private");
-}
 
 function done(text: string): Answer {
   return { outcome: "done", code: null, label: SESSION_START, text };
@@ -95,7 +90,8 @@ function identity(
   how: "apply" | "stage",
   edit: Edit,
 ): Result<Answer> {
-  if (!mayEditIdentity(origin.label)) return instead(store, origin, edit);
+  // Every prompt that holds these files begins with this label. brokerd asks no owner for the rest.
+  if (!coversLabel(SESSION_START, origin.label)) return instead(store, origin, edit);
   if (how === "stage") {
     const staged = store.stage(edit, origin);
     if (!staged.ok) return staged;

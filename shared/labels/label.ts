@@ -37,6 +37,11 @@ export function classWithin(label: DataClass, limit: DataClass): boolean {
   return DATA_CLASSES.indexOf(label) <= DATA_CLASSES.indexOf(limit);
 }
 
+/** Whether a text of the label `other` adds nothing to what `label` says. */
+export function coversLabel(label: Label, other: Label): boolean {
+  return equalLabel(join(label, other), label);
+}
+
 export function equalLabel(a: Label, b: Label): boolean {
   return a.class === b.class && a.untrusted === b.untrusted;
 }

@@ -119,7 +119,7 @@ export type TestHouse = {
   readonly notices: string[];
   readonly logged: string[];
   readonly ports: HousePorts;
-  memoryReply: (tool: string, args: string) => Result<{ text: string; label: Label }>;
+  memoryReply: (tool: string, args: string, label: Label) => Result<{ text: string; label: Label }>;
   open(): House;
   grant(name: string, toml: string | null): void;
 };
@@ -179,7 +179,8 @@ export function testHouse(options: HouseOptions = {}, on = makeDisk(options)): T
     },
     runtime: fake.runtime,
     memory: (request, args, io) => {
-      const said = house.memoryReply(request.tool, new TextDecoder().decode(args));
+      const text = new TextDecoder().decode(args);
+      const said = house.memoryReply(request.tool, text, request.label);
       if (!said.ok) return Promise.resolve(said);
       io.onOutput(encodeUtf8(said.value.text));
       return Promise.resolve(ok({ outcome: "done", code: null, label: said.value.label }));
