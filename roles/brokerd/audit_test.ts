@@ -409,6 +409,20 @@ Deno.test("verify() names the record that was changed, and a head that was never
   await house.close();
 });
 
+Deno.test("verify() sees every flipped bit of a log, whatever it hits", async () => {
+  const test = await filled();
+  const house = test.open();
+  const log = encodeUtf8(textOf(test));
+  for (let bit = 0; bit < log.length * 8; bit++) {
+    const at = bit >> 3;
+    const flipped = log.with(at, (log[at] ?? 0) ^ (1 << (bit & 7)));
+    test.disk.plant(LOG, flipped);
+    const verified = await house.audit.verify(null, () => {});
+    ok(verified.ok && !verified.value.is_whole, `byte ${at}, bit ${bit & 7}`);
+  }
+  await house.close();
+});
+
 Deno.test("append() a text that would break a line, or is half a character, is one line", async () => {
   const test = testHouse();
   const house = test.open();

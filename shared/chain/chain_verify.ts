@@ -1,5 +1,5 @@
-// Re-derives a chained log from its bytes and compares it with a head. It never writes and never
-// trusts anything the log says about itself beyond what its hashes bear out.
+// Re-derives a chained log from its bytes and compares it with a head. It never writes and never trusts
+// anything the log says about itself beyond what its hashes bear out.
 import type { Disk } from "../disk/disk.ts";
 import { attempt } from "../disk/durable.ts";
 import { ok, type Result } from "../results/result.ts";
@@ -17,21 +17,7 @@ export type Scan = {
   readonly damage: Damage | null;
   /** The hash found at the watched number, null when the scan did not pass it. */
   readonly watched: string | null;
-  readonly size: number;
 };
-
-export type VerifyReport = Scan & {
-  /** The first thing wrong, null when the log is whole and agrees with the head. */
-  readonly verdict: Damage | null;
-};
-
-function sealed(depth: Depth): number {
-  return depth === "sealed" ? Infinity : 0;
-}
-
-function placeOf({ n, hash, start, end }: Place): Place {
-  return { n, hash, start, end };
-}
 
 function previousOf(value: unknown): Scan["previous"] {
   if (!isObject(value) || !isObject(value.previous)) return null;
@@ -50,28 +36,25 @@ export function scanLog(
   return attempt(() => {
     const file = disk.open(path, "read");
     try {
-      let scan: Scan = {
+      const scan: { -readonly [K in keyof Scan]: Scan[K] } = {
         records: 0,
         last: null,
         previous: null,
         torn: null,
         damage: null,
         watched: null,
-        size: file.stat().size,
       };
-      let records = 0;
-      let last: Place | null = null;
       for (const item of scanFile(file, domain, o.from, o.sealedBelow)) {
-        if (item.is === "torn") scan = { ...scan, torn: item.torn };
-        else if (item.is === "damage") scan = { ...scan, damage: item.damage };
+        if (item.is === "torn") scan.torn = item.torn;
+        else if (item.is === "damage") scan.damage = item.damage;
         else {
-          if (records === 0) scan = { ...scan, previous: previousOf(item.record.value) };
-          if (item.record.n === o.watch) scan = { ...scan, watched: item.record.hash };
-          records++;
-          last = item.record;
+          const { n, hash, start, end, value } = item.record;
+          if (scan.records++ === 0) scan.previous = previousOf(value);
+          if (n === o.watch) scan.watched = hash;
+          scan.last = { n, hash, start, end };
         }
       }
-      return { ...scan, records, last: last === null ? null : placeOf(last) };
+      return scan;
     } finally {
       file.close();
     }
@@ -80,44 +63,39 @@ export function scanLog(
 
 /** Compares a scan with the head that should hold: damage first, then length, then the hash. */
 export function compareWithHead(scan: Scan, head: Head): Damage | null {
-  return scan.damage ?? againstHead(scan.last, scan.watched, head);
+  const n = scan.last?.n ?? -1;
+  if (scan.damage !== null) return scan.damage;
+  if (n < head.n) {
+    const detail = `The log ends at record ${n}, its head is record ${head.n}`;
+    return damage("shorter_than_head", head.n, 0, detail);
+  }
+  if (scan.watched === head.hash) return null;
+  return damage("hash_differs", head.n, 0, "The record is not the one that was acknowledged");
 }
 
 /**
  * Verifies one file. With a head it must hold exactly that record at that number; without one, only
  * its inner order is proved. A torn tail is a verdict here, as a log at rest has none.
+ *
+ * @returns the scan and the first thing wrong, null when the log is whole and agrees with the head
  */
 export function verifyChain(
   disk: Disk,
   path: string,
   domain: string,
-  o: { readonly head: Head | null; readonly depth: Depth },
-): Result<VerifyReport> {
-  const scan = scanLog(disk, path, domain, {
-    from: FILE_START,
-    sealedBelow: sealed(o.depth),
-    watch: o.head?.n ?? null,
-  });
+  { head, depth }: { readonly head: Head | null; readonly depth: Depth },
+): Result<Scan & { readonly verdict: Damage | null }> {
+  const sealedBelow = depth === "sealed" ? Infinity : 0;
+  const o = { from: FILE_START, sealedBelow, watch: head?.n ?? null };
+  const scan = scanLog(disk, path, domain, o);
   if (!scan.ok) return scan;
-  return ok({ ...scan.value, verdict: verdictOf(scan.value, o.head) });
-}
-
-function verdictOf(scan: Scan, head: Head | null): Damage | null {
-  const n = (scan.last?.n ?? -1) + 1;
-  const found = head === null ? scan.damage : compareWithHead(scan, head);
-  if (found !== null) return found;
-  if (scan.torn !== null) {
-    return damage("torn", n, scan.torn.offset, "The last line was never finished");
-  }
-  return scan.last === null ? damage("no_genesis", 0, 0, "The log is empty") : null;
-}
-
-function againstHead(last: Head | null, watched: string | null, head: Head): Damage | null {
-  const n = last?.n ?? -1;
-  if (n < head.n) {
-    const detail = `The log ends at record ${n}, its head is record ${head.n}`;
-    return damage("shorter_than_head", head.n, 0, detail);
-  }
-  if (watched === head.hash) return null;
-  return damage("hash_differs", head.n, 0, "The record is not the one that was acknowledged");
+  const { last, torn } = scan.value;
+  const found = head === null ? scan.value.damage : compareWithHead(scan.value, head);
+  const verdict = found ??
+    (torn !== null
+      ? damage("torn", (last?.n ?? -1) + 1, torn.offset, "The last line was never finished")
+      : last === null
+      ? damage("no_genesis", 0, 0, "The log is empty")
+      : null);
+  return ok({ ...scan.value, verdict });
 }
