@@ -76,6 +76,8 @@ const TABLES = `
 `;
 
 const SCENE_ROWS = 24;
+/** Rows beyond those asked for in which the original of a quoting one is looked for. */
+const ECHOES = 20;
 const SLOTS = 1_024;
 const CHECK_ROWS = 2_000;
 const MAX_TIME = 2 ** 42;
@@ -250,7 +252,10 @@ function indexDb(db: DatabaseSync): IndexDb {
     logs: () => q.logs.all().map((row) => String(row.log)),
     skipped: () => q.skipped.all().map((row) => `${row.log}: ${row.problem}`),
     search: (terms, k) =>
-      originalsFirst(rank(terms, k).map((id) => Row.parse(checked(q.row.get(id))))),
+      originalsFirst(rank(terms, k + ECHOES).map((id) => Row.parse(checked(q.row.get(id))))).slice(
+        0,
+        k,
+      ),
     size: () => Size.parse(q.size.get()),
     *check() {
       if (!isWhole(db)) throw new Error("SQLite finds it damaged");

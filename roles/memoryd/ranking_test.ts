@@ -4,7 +4,7 @@ import { kindsOf } from "./kinds.ts";
 import { originalsFirst } from "./ranking.ts";
 import { termsOf, tokens } from "./words.ts";
 
-function found(texts: readonly string[], question: string): string[] {
+function found(texts: readonly string[], question: string, k = 10): string[] {
   const db = createIndexDb(":memory:", "private");
   texts.forEach((text, i) =>
     db.add(`s${i}`, [{
@@ -19,7 +19,7 @@ function found(texts: readonly string[], question: string): string[] {
       ...{ class: "private" as const, untrusted: false, text },
     }])
   );
-  const hits = db.search(termsOf(question), 10).map(({ text }) => text);
+  const hits = db.search(termsOf(question), k).map(({ text }) => text);
   db.close();
   return hits;
 }
@@ -56,6 +56,20 @@ Deno.test("search() shows a text before a later one that quotes it, not before o
   assert.deepEqual(originalsFirst([late, early]), [early, late]);
   assert.deepEqual(originalsFirst([early, late]), [early, late]);
   assert.deepEqual(originalsFirst([{ ...late, time_unix_ms: 0 }, early])[1], early);
+});
+
+Deno.test("search() shows what many answers quote, though there are more of them than it may show", () => {
+  const texts = [
+    "Note that the spare key hangs behind the barometer, not in the drawer with the others.",
+  ];
+  for (let i = 0; i < 12; i++) {
+    texts.push(`About the spare key:\n> ${texts[0]}\nThe spare key! ${i}`);
+  }
+  for (const k of [1, 5]) {
+    const hits = found(texts, "spare key", k);
+    assert.equal(hits[0], texts[0]);
+    assert.equal(hits.length, k);
+  }
 });
 
 Deno.test("search() of a word that is in more texts than it may rank knows the newest of them", () => {
