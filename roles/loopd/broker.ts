@@ -50,6 +50,8 @@ export interface BrokerOptions {
   readonly log: (line: string) => void;
   /** How long a call waits for a brokerd that does not answer. */
   readonly giveUpMs: number;
+  /** Aborts when the process stops; nothing is waited for then. */
+  readonly stopping: AbortSignal;
 }
 
 const RETRY_MS = 500;
@@ -69,15 +71,16 @@ export type Broker = ReturnType<typeof makeBroker>;
 export function makeBroker(options: BrokerOptions) {
   const state: State = { waiters: new Map(), catalogs: new Map(), witness: null, problem: null };
   const { path } = options;
+  const until = { signal: options.stopping };
   return {
     /** The session's label and the digests of the catalogues in force. */
     async open(session: SessionId, kind: SessionKind) {
       const body = { session, kind, job: null, workspace: null };
-      const reply = await call(path, SESSION_OPEN, body);
+      const reply = await call(path, SESSION_OPEN, body, until);
       return reply.ok ? ok(reply.value.body) : reply;
     },
     async raise(session: SessionId, label: Label, why: string): Promise<Result<Label>> {
-      const reply = await call(path, SESSION_RAISE, { session, label, why });
+      const reply = await call(path, SESSION_RAISE, { session, label, why }, until);
       return reply.ok ? ok(reply.value.body.label) : reply;
     },
     /** The tools of these catalogues; null when one cannot be had. */
@@ -87,19 +90,19 @@ export function makeBroker(options: BrokerOptions) {
     /** Withdraws a call and gives its result if it has one by then. */
     async cancel(tool: ToolCall): Promise<CallEnd> {
       const { session, call: id } = tool;
-      const withdrawn = await call(path, CALL_CANCEL, { session, call: id });
+      const withdrawn = await call(path, CALL_CANCEL, { session, call: id }, until);
       if (!withdrawn.ok) options.log(`cancel ${id}: ${withdrawn.code}: ${withdrawn.detail}`);
-      const fetched = await ask(options, state, tool, "fetch");
+      const fetched = await ask(options, state, tool, "fetch", options.stopping);
       return fetched.ok && fetched.value.is === "answered" ? fetched.value : { is: "cancelled" };
     },
     async ack(session: SessionId, id: CallId): Promise<void> {
-      const reply = await call(path, RESULT_ACK, { session, call: id });
+      const reply = await call(path, RESULT_ACK, { session, call: id }, until);
       if (!reply.ok) options.log(`acknowledge ${id}: ${reply.code}: ${reply.detail}`);
     },
     /** Why brokerd cannot be reached now, or null. */
     problem: () => state.problem,
-    /** Watches until the signal aborts. */
-    watch: (signal: AbortSignal) => watch(options, state, signal),
+    /** Watches until the process stops. */
+    watch: () => watch(options, state),
   };
 }
 
@@ -113,7 +116,8 @@ async function fetchTools(
     if (!state.catalogs.has(digest)) {
       const pieces: Uint8Array[] = [];
       const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
-      const reply = await call(options.path, TOOL_CATALOG, { digest }, { onChunk });
+      const more = { onChunk, signal: options.stopping };
+      const reply = await call(options.path, TOOL_CATALOG, { digest }, more);
       const catalog = reply.ok ? readCatalog(joinBytes(pieces), digest) : reply;
       if (!catalog.ok) {
         options.log(`catalogue ${digest}: ${catalog.code}: ${catalog.detail}`);
@@ -133,13 +137,13 @@ async function ask(
   state: State,
   tool: ToolCall,
   how: "request" | "fetch",
-  signal?: AbortSignal,
+  signal: AbortSignal,
 ): Promise<Result<Asked>> {
   const pieces: Uint8Array[] = [];
   const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
   const { args, ...asked } = tool;
   const { session, call: id } = asked;
-  const more = { onChunk, upload: encodeUtf8(args), ...(signal === undefined ? {} : { signal }) };
+  const more = { onChunk, upload: encodeUtf8(args), signal };
   const reply = how === "fetch"
     ? await call(options.path, RESULT_FETCH, { session, call: id }, more)
     : await call(options.path, TOOL_REQUEST, { ...asked, witness: state.witness }, more);
@@ -208,7 +212,8 @@ function makeBell(clock: Clock, signal: AbortSignal) {
   };
 }
 
-async function watch(options: BrokerOptions, state: State, signal: AbortSignal): Promise<void> {
+async function watch(options: BrokerOptions, state: State): Promise<void> {
+  const signal = options.stopping;
   let boot: string | null = null;
   let after = -1;
   const wakeAll = () => state.waiters.forEach((waiter) => waiter.wake());

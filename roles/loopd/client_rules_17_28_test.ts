@@ -65,7 +65,12 @@ houseTest("rule 17: a slot that never comes free is waited for within bounds", {
   await until(() => asked(house).at(-1)?.firstByteMs != null);
   await house.cancel(session);
   strictEqual((await house.item((one) => one.turn === turn)).code, "turn-cancelled");
+  house.llama.script(() => speak(say("Yes?")));
+  const next = house.say(session, "quiet now");
+  const before = asked(house).length;
+  await until(() => asked(house).length > before);
   house.llama.freeSlots();
+  strictEqual((await next).text, "Yes?");
 });
 
 houseTest("rule 18: a slot that the server does not have starts no turn", {

@@ -35,6 +35,8 @@ export interface LoopdOptions {
   readonly sockets: { readonly infer: string; readonly broker: string; readonly memory: string };
   readonly startedUnixMs: number;
   readonly brokerGiveUpMs?: number;
+  /** Aborts when the process stops; whatever waits for another process ends then. */
+  readonly stopping: AbortSignal;
 }
 
 export interface Loopd {
@@ -42,6 +44,7 @@ export interface Loopd {
   readonly owner: readonly Route[];
   /** Takes up what is unfinished and begins to watch and to test; resolves when that has begun. */
   start(): Promise<void>;
+  /** Ends it after `stopping` has aborted and its sockets are closed. */
   stop(): Promise<void>;
 }
 
@@ -55,8 +58,7 @@ export function makeLoopd(options: LoopdOptions): Result<Loopd> {
   if (!marks.ok) return marks;
   const outbox = openOutbox(ports, `${root}/outbox.jsonl`);
   if (!outbox.ok) return outbox;
-  const stopping = new AbortController();
-  const parts = makeParts(options, outbox.value, examples.value, stopping.signal);
+  const parts = makeParts(options, outbox.value, examples.value);
   const { house, memory, selfTest, quick, baseline } = parts;
   const own = { house, memory, root, refusal: selfTest.refusal };
   const sessions = makeSessions({ ...own, marks: marks.value, examples: examples.value });
@@ -71,12 +73,11 @@ export function makeLoopd(options: LoopdOptions): Result<Loopd> {
     async start() {
       await sessions.recover();
       background = Promise.all([
-        house.broker.watch(stopping.signal),
+        house.broker.watch(),
         config.inference.self_test === "boot" ? selfTest.atBoot() : null,
       ]);
     },
     async stop() {
-      stopping.abort();
       await sessions.stop();
       await background;
       outbox.value.close();
@@ -89,28 +90,28 @@ function makeParts(
   options: LoopdOptions,
   outbox: Outbox,
   examples: BaselineParts["examples"],
-  signal: AbortSignal,
 ) {
-  const { ports, config, sockets } = options;
+  const { ports, config, sockets, stopping } = options;
   const { clock, log } = ports;
   const { model: name, first_byte_s, silence_s } = config.inference;
-  const at = { http: unixHttp(sockets.infer), clock, model: name };
+  const at = { http: unixHttp(sockets.infer), clock, model: name, stopping };
   const limits = { firstByteMs: first_byte_s * 1_000, silenceMs: silence_s * 1_000 };
   const model = makeModel({ ...at, ...limits });
   const hub = makeHub();
   outbox.onItem(hub.item);
-  const memory = makeMemory(sockets.memory, log);
+  const memory = makeMemory(sockets.memory, log, stopping);
   const giveUpMs = options.brokerGiveUpMs ?? BROKER_GIVE_UP_MS;
-  const broker = makeBroker({ path: sockets.broker, clock, log, giveUpMs });
+  const broker = makeBroker({ path: sockets.broker, clock, log, giveUpMs, stopping });
   const baseline = async () => {
     const block = await memory.block();
     const session = SessionId.parse(`chat-${ulid(0, { bytes: (n) => new Uint8Array(n) })}`);
     return newBaseline({ ports, config, examples }, session, block.ok ? block.value.text : "");
   };
-  const selfTest = makeSelfTest({ model, config, clock, baseline, log, signal });
+  const selfTest = makeSelfTest({ model, config, clock, baseline, log, stopping });
   const house: House = {
     ports,
     config,
+    stopping,
     model,
     broker,
     slots: makeSlots(),
@@ -119,6 +120,7 @@ function makeParts(
     ready: selfTest.ready,
     slotUsers: new Map(),
     cache: makeCacheTally(),
+    background: new Set(),
   };
   const quick = makeModel({ ...at, firstByteMs: STATUS_MS, silenceMs: STATUS_MS });
   return { house, memory, selfTest, quick, baseline };

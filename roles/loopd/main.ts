@@ -13,6 +13,7 @@ await runRole("loopd", LoopdConfig, async (booted) => {
     log.error(`disk-failed: ${detail}`);
     Deno.exit(1);
   };
+  const stopping = new AbortController();
   const made = makeLoopd({
     ports: { clock, random, disk, log: log.info, fatal },
     config,
@@ -23,6 +24,7 @@ await runRole("loopd", LoopdConfig, async (booted) => {
       memory: socket("loop-memory/memory"),
     },
     startedUnixMs,
+    stopping: stopping.signal,
   });
   if (!made.ok) return made;
   const loopd = made.value;
@@ -34,6 +36,7 @@ await runRole("loopd", LoopdConfig, async (booted) => {
   log.info("started");
   return ok({
     async stop() {
+      stopping.abort();
       await Promise.all(servers.map((one) => one.close()));
       await loopd.stop();
     },

@@ -11,13 +11,14 @@ type MemoryBlock = { readonly text: string; readonly omitted: readonly string[] 
 
 export type Memory = ReturnType<typeof makeMemory>;
 
-export function makeMemory(path: string, log: (line: string) => void) {
+/** `signal` aborts when the process stops; nothing is waited for then. */
+export function makeMemory(path: string, log: (line: string) => void, signal: AbortSignal) {
   return {
     /** Fails with `memory-unavailable` alone. */
     async block(): Promise<Result<MemoryBlock>> {
       const pieces: Uint8Array[] = [];
       const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
-      const reply = await call(path, MEMORY_BLOCK, {}, { onChunk });
+      const reply = await call(path, MEMORY_BLOCK, {}, { onChunk, signal });
       if (!reply.ok) {
         const why = reply.code === "memory-unavailable" ? "" : `${reply.code}: `;
         return err("memory-unavailable", `${why}${reply.detail}`);
@@ -29,7 +30,7 @@ export function makeMemory(path: string, log: (line: string) => void) {
     },
     /** Best effort; memoryd catches up when it starts. */
     async updated(session: SessionId): Promise<void> {
-      const reply = await call(path, SESSION_UPDATED, { session });
+      const reply = await call(path, SESSION_UPDATED, { session }, { signal });
       if (!reply.ok) log(`memoryd was not told of ${session}: ${reply.code}: ${reply.detail}`);
     },
   };

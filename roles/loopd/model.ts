@@ -25,6 +25,8 @@ export interface ModelOptions {
   readonly model: string;
   readonly firstByteMs: number;
   readonly silenceMs: number;
+  /** Aborts when the process stops; nothing is waited for then. */
+  readonly stopping: AbortSignal;
 }
 
 export interface AskOptions {
@@ -38,8 +40,10 @@ export interface AskOptions {
 }
 
 export interface Model {
-  /** Asks, again when that can help, and gives the whole answer. Resolves only when the slot is free. */
+  /** Asks, again when that can help, and gives the whole answer. */
   ask(body: Uint8Array<ArrayBuffer>, options: AskOptions): Promise<Result<Answer>>;
+  /** Waits for a slot that a dropped request may still keep busy, within bounds. */
+  whenFree(slot: number): Promise<void>;
   /** Drops what a slot holds; false when the server does not do that. */
   erase(slot: number): Promise<boolean>;
   /** A small JSON answer; null for any status but 200. Fails with `model-unreachable` or `model-silent`. */
@@ -77,6 +81,7 @@ export function judgeStatus(status: number, body: string): Failure {
 export function makeModel(options: ModelOptions): Model {
   return {
     ask: (body, ask) => askWithRetries(options, body, ask),
+    whenFree: (slot) => waitForFreeSlot(options, slot),
     look: (path, body) => look(options, path, body),
     erase: async (slot) => {
       const erased = await look(options, `/slots/${slot}?action=erase`, { model: options.model });
@@ -94,7 +99,9 @@ async function askWithRetries(
     const attempt = await askOnce(options, body, ask);
     if (!("err" in attempt)) return ok(attempt);
     if (ask.signal.aborted) return err("turn-cancelled", "The request was dropped");
-    const failure = attempt.retry === "by-model" ? await judgeModel(options, attempt) : attempt;
+    const failure = attempt.retry === "by-model"
+      ? await judgeModel(options, attempt, ask.signal)
+      : attempt;
     const most = { never: 0, once: 1, backoff: BACKOFF_MS.length, "by-model": 0 }[failure.retry];
     if (tries >= most) return failure.err;
     ask.onRetry(failure.err, attempt.partial);
@@ -106,29 +113,33 @@ async function askWithRetries(
  * What a refusal or a long silence means, by the state of the model. One that is still loading after
  * the whole first limit is told to stop, as nobody can be using it.
  */
-async function judgeModel(options: ModelOptions, failure: Failure): Promise<Failure> {
+async function judgeModel(
+  options: ModelOptions,
+  failure: Failure,
+  signal: AbortSignal,
+): Promise<Failure> {
   const { model } = options;
-  const at = { look: (path: string, body?: unknown) => look(options, path, body) };
+  const at = { look: (path: string, body?: unknown) => look(options, path, body, signal) };
   const seen = await modelState(at, model);
   if (!seen.ok || seen.value === "loaded") return { ...failure, retry: "never" };
   const isStuck = failure.err.code === "model-silent";
   if (isStuck && seen.value !== "loading") return { ...failure, retry: "never" };
-  if (isStuck) await look(options, "/models/unload", { model });
+  if (isStuck) await at.look("/models/unload", { model });
   const detail = `${model} is ${isStuck ? "still " : ""}${seen.value}. ${failure.err.detail}`;
   return { err: err("model-not-loaded", detail), retry: isStuck ? "never" : "backoff" };
 }
 
-/** Aborts when nothing came for too long: one limit before the first byte, another after it. */
-function silenceWatch(options: ModelOptions, drop: () => void) {
+/** Calls `drop` when nothing came for too long: one limit before the first byte, another after it. */
+function silenceWatch(options: ModelOptions, firstByteMs: number, drop: () => void) {
   const over = new AbortController();
   let last = options.clock.monotonicMs();
-  let limit = options.firstByteMs;
-  let isSilent = false;
+  let limit = firstByteMs;
+  let silence: string | null = null;
   const watch = async () => {
     while (!over.signal.aborted) {
       const left = last + limit - options.clock.monotonicMs();
       if (left <= 0) {
-        isSilent = true;
+        silence = `No byte came for ${limit / 1_000} seconds`;
         return drop();
       }
       // The first byte shortens the limit, so no sleep may be longer than the shorter one.
@@ -141,12 +152,62 @@ function silenceWatch(options: ModelOptions, drop: () => void) {
       last = options.clock.monotonicMs();
       limit = options.silenceMs;
     },
-    isSilent: () => isSilent,
-    detail: () => `No byte came for ${limit / 1_000} seconds`,
-    async stop() {
+    /** Ends the watch; what was too long, or null. */
+    async end(): Promise<string | null> {
       over.abort();
       await done;
+      return silence;
     },
+  };
+}
+
+interface Exchange {
+  readonly path: string;
+  readonly body?: Uint8Array<ArrayBuffer>;
+  readonly firstByteMs: number;
+  readonly signal: AbortSignal;
+  onBytes(bytes: Uint8Array, status: number, drop: () => void): void;
+}
+
+/** One exchange, dropped by `signal`, by its reader, by too long a silence, and by the end of the process. */
+async function exchange(options: ModelOptions, o: Exchange) {
+  const dropped = new AbortController();
+  const drop = () => dropped.abort();
+  const signals = [o.signal, options.stopping];
+  for (const signal of signals) signal.addEventListener("abort", drop);
+  if (signals.some((signal) => signal.aborted)) drop();
+  const watch = silenceWatch(options, o.firstByteMs, drop);
+  let status = 0;
+  const result = await options.http({
+    method: o.body === undefined ? "GET" : "POST",
+    path: o.path,
+    ...(o.body === undefined ? {} : { body: o.body }),
+    signal: dropped.signal,
+    onStatus(code) {
+      watch.byte();
+      status = code;
+    },
+    onBytes(bytes) {
+      watch.byte();
+      o.onBytes(bytes, status, drop);
+    },
+  });
+  const silence = await watch.end();
+  for (const signal of signals) signal.removeEventListener("abort", drop);
+  return { result, status, silence, isDropped: dropped.signal.aborted };
+}
+
+/** Collects an answer that ought to be small. */
+function smallAnswer() {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  return {
+    take(bytes: Uint8Array, drop: () => void): void {
+      size += bytes.length;
+      if (size > SMALL_BYTES) drop();
+      else pieces.push(bytes.slice());
+    },
+    text: () => decodeLossy(joinBytes(pieces)),
   };
 }
 
@@ -155,64 +216,45 @@ async function askOnce(
   body: Uint8Array<ArrayBuffer>,
   ask: AskOptions,
 ): Promise<Answer | Failure & { readonly partial: string }> {
-  const drop = new AbortController();
-  const abort = () => drop.abort();
-  ask.signal.addEventListener("abort", abort);
-  if (ask.signal.aborted) abort();
-  const watch = silenceWatch(options, abort);
   const made = completion();
   const feed = feeder(made, ask.onPiece);
-  const control = thinkingControl(options, made, ask.thinkingLeft, abort);
-  const seen: { status: number; bytes: number; broken: Err | null; body: Uint8Array[] } = {
-    status: 0,
-    bytes: 0,
-    broken: null,
-    body: [],
-  };
-  const sent = await options.http({
-    method: "POST",
+  const control = thinkingControl(options, made, ask.thinkingLeft);
+  const refusal = smallAnswer();
+  let broken: Err | null = null;
+  const sent = await exchange(options, {
     path: COMPLETIONS,
     body,
-    signal: drop.signal,
-    onStatus: (code) => {
-      watch.byte();
-      seen.status = code;
-    },
-    onBytes: (bytes) => {
-      watch.byte();
-      seen.bytes += bytes.length;
-      if (seen.status !== 200 && seen.bytes > SMALL_BYTES) abort();
-      else if (seen.status !== 200) seen.body.push(bytes.slice());
-      else if (seen.broken === null) {
-        seen.broken = feed(bytes);
-        if (seen.broken !== null) abort();
-        else control.look();
-      }
+    firstByteMs: options.firstByteMs,
+    signal: ask.signal,
+    onBytes(bytes, status, drop) {
+      if (status !== 200) return refusal.take(bytes, drop);
+      broken ??= feed(bytes);
+      if (broken !== null || control.isOver()) drop();
     },
   });
-  await watch.stop();
   await control.stop();
-  ask.signal.removeEventListener("abort", abort);
   // Without a status too: its first bytes may have been on their way.
-  if (drop.signal.aborted) await waitForFreeSlot(options, ask.slot);
-  const partial = made.partial();
-  if (watch.isSilent()) {
-    const retry = seen.status === 0 ? "by-model" : "never";
-    return { err: err("model-silent", watch.detail()), retry, partial };
+  if (sent.isDropped && !ask.signal.aborted) await waitForFreeSlot(options, ask.slot);
+  const failed = (failure: Err, retry: Failure["retry"]) => ({
+    ...{ err: failure, retry },
+    partial: made.partial(),
+  });
+  const { result, status, silence } = sent;
+  if (silence !== null) {
+    return failed(err("model-silent", silence), status === 0 ? "by-model" : "never");
   }
   if (control.isOver()) {
     const detail = `The model thought for more than ${ask.thinkingLeft} tokens`;
-    return { err: err("thinking-limit", detail), retry: "never", partial };
+    return failed(err("thinking-limit", detail), "never");
   }
-  if (seen.broken !== null) return { err: seen.broken, retry: "once", partial };
-  if (!sent.ok && sent.code === "model-unreachable") {
-    return { err: sent, retry: "backoff", partial };
+  if (broken !== null) return failed(broken, "once");
+  if (!result.ok && result.code === "model-unreachable") return failed(result, "backoff");
+  if (status !== 200) {
+    const { err, retry } = judgeStatus(status, refusal.text());
+    return failed(err, retry);
   }
-  if (seen.status !== 200) {
-    return { ...judgeStatus(seen.status, decodeLossy(joinBytes(seen.body))), partial };
-  }
-  const answer = sent.ok ? made.answer() : sent;
-  return answer.ok ? answer.value : { err: answer, retry: "once", partial };
+  const answer = result.ok ? made.answer() : result;
+  return answer.ok ? answer.value : failed(answer, "once");
 }
 
 /** Passes the pieces of every event on; gives the first thing that is wrong with the stream. */
@@ -230,36 +272,26 @@ function feeder(made: Completion, onPiece: (piece: Piece) => void) {
   };
 }
 
-/** Asks the server to end a thought that has used up its tokens; drops the request when it goes on. */
-function thinkingControl(
-  options: ModelOptions,
-  made: Completion,
-  limit: number,
-  drop: () => void,
-) {
+/** Asks the server to end a thought that has used up its tokens, once. */
+function thinkingControl(options: ModelOptions, made: Completion, limit: number) {
   const ended = new AbortController();
   let asked: Promise<unknown> | null = null;
-  let isOver = false;
   return {
-    look() {
+    /** Whether the thought goes on in spite of that. */
+    isOver(): boolean {
       const tokens = made.thinkingTokens();
-      if (tokens < limit) return;
       const id = made.id();
-      if (asked === null && id !== null) {
+      if (tokens >= limit && asked === null && id !== null) {
         const body = { model: options.model, id, action: "reasoning_end" };
         asked = look(options, `${COMPLETIONS}/control`, body, ended.signal);
       }
-      if (tokens > limit + THINKING_GRACE && !isOver) {
-        isOver = true;
-        drop();
-      }
+      return tokens > limit + THINKING_GRACE;
     },
     /** The stream is over, and with it all that the server's word could be good for. */
     async stop() {
       ended.abort();
       await asked;
     },
-    isOver: () => isOver,
   };
 }
 
@@ -267,12 +299,12 @@ function thinkingControl(
 async function waitForFreeSlot(options: ModelOptions, slot: number): Promise<void> {
   const until = options.clock.monotonicMs() + FREE_SLOT_MS;
   const at = { look: (path: string) => look(options, path) };
-  while (options.clock.monotonicMs() < until) {
+  while (options.clock.monotonicMs() < until && !options.stopping.aborted) {
     const slots = await slotsOf(at, options.model);
     // A server that does not tell is not waited for.
     const own = slots?.find((one) => one.id === slot % slots.length);
     if (own === undefined || !own.is_processing) return;
-    await options.clock.sleep(100);
+    await options.clock.sleep(100, options.stopping);
   }
 }
 
@@ -280,31 +312,19 @@ async function look(
   options: ModelOptions,
   path: string,
   body?: unknown,
-  signal?: AbortSignal,
+  signal = options.stopping,
 ): Promise<Result<unknown>> {
-  const drop = new AbortController();
-  signal?.addEventListener("abort", () => drop.abort());
-  const watch = silenceWatch({ ...options, firstByteMs: options.silenceMs }, () => drop.abort());
-  const pieces: Uint8Array[] = [];
-  let status = 0;
-  let size = 0;
-  const sent = await options.http({
-    method: body === undefined ? "GET" : "POST",
+  const small = smallAnswer();
+  const { result, status, silence } = await exchange(options, {
     path,
     ...(body === undefined ? {} : { body: encodeCanonical(body) }),
-    signal: drop.signal,
-    onStatus: (code) => void (status = code),
-    onBytes: (bytes) => {
-      watch.byte();
-      size += bytes.length;
-      if (size > SMALL_BYTES) drop.abort();
-      else pieces.push(bytes.slice());
-    },
+    firstByteMs: options.silenceMs,
+    signal,
+    onBytes: (bytes, _status, drop) => small.take(bytes, drop),
   });
-  await watch.stop();
-  if (watch.isSilent()) return err("model-silent", watch.detail());
-  if (!sent.ok) return err("model-unreachable", sent.detail);
+  if (silence !== null) return err("model-silent", silence);
+  if (!result.ok) return err("model-unreachable", result.detail);
   if (status === 401 || status === 403) return err("model-auth-required", `Status ${status}`);
-  const value = status === 200 ? parseJson(decodeLossy(joinBytes(pieces))) : ok(null);
+  const value = status === 200 ? parseJson(small.text()) : ok(null);
   return value.ok ? value : err("model-refused", value.detail);
 }

@@ -30,7 +30,7 @@ export interface SelfTestOptions {
   readonly baseline: () => Promise<Baseline>;
   readonly log: (line: string) => void;
   /** Aborts when the process stops. */
-  readonly signal: AbortSignal;
+  readonly stopping: AbortSignal;
 }
 
 type State = {
@@ -74,12 +74,12 @@ export function makeSelfTest(options: SelfTestOptions) {
     facts: () => state.facts,
     /** Runs it as soon as the model is there, unless it is not loaded: then the first turn does. */
     async atBoot(): Promise<void> {
-      const { signal } = options;
-      while (!signal.aborted && state.verdict === "open") {
+      const { stopping } = options;
+      while (!stopping.aborted && state.verdict === "open") {
         const found = await modelState(options.model, options.config.inference.model);
         if (found.ok && found.value !== "loaded") return;
         if (found.ok && ((await ready()).ok || state.verdict !== "open")) return;
-        await options.clock.sleep(BOOT_POLL_MS, signal);
+        await options.clock.sleep(BOOT_POLL_MS, stopping);
       }
     },
   };
@@ -182,7 +182,7 @@ async function ask(
   thinkingLeft: number,
 ): Promise<Result<Answer>> {
   const body = bodyOf(baseline, messages, target);
-  const quiet = { onPiece: () => {}, onRetry: () => {}, signal: options.signal };
+  const quiet = { onPiece: () => {}, onRetry: () => {}, signal: options.stopping };
   return await options.model.ask(body.bytes, { slot: target.slot, thinkingLeft, ...quiet });
 }
 

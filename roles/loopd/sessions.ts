@@ -16,7 +16,7 @@ import { turnOrder } from "./request.ts";
 import { createSession, openSession, readArtifact, type SessionFile } from "./session_files.ts";
 import { sessionKind, slotOf } from "./session_kind.ts";
 import { isFromElsewhere, shownMessage } from "./tool_result.ts";
-import { type House, type OpenSession, runTurn } from "./turn.ts";
+import { aside, type House, type OpenSession, runTurn } from "./turn.ts";
 import { raiseOwn } from "./turn_calls.ts";
 
 /** Idle sessions whose files stay open, as the next message most likely comes to one of them. */
@@ -55,9 +55,6 @@ type State = {
   readonly live: Map<SessionId, Live>;
   /** One task at a time for each session. */
   readonly order: Map<SessionId, Promise<unknown>>;
-  readonly stopping: AbortController;
-  /** Words to memoryd that are on their way; no turn waits for them. */
-  readonly telling: Set<Promise<void>>;
   problem: Err | null;
   omitted: string;
 };
@@ -66,13 +63,12 @@ export function makeSessions(options: SessionsOptions) {
   const state: State = {
     live: new Map(),
     order: new Map(),
-    stopping: new AbortController(),
-    telling: new Set(),
     problem: null,
     omitted: "",
   };
   const lives = () => [...state.live.values()];
-  const { slots } = options.house;
+  const { slots, stopping } = options.house;
+  stopping.addEventListener("abort", () => lives().forEach((live) => live.running?.abort.abort()));
   const waiting = () => lives().reduce((sum, live) => sum + live.queue.length, slots.waiting());
   return {
     /** Fails with `queue-full`, `self-test-failed`, `memory-unavailable`, `session-damaged`, or the disk's codes. */
@@ -100,12 +96,10 @@ export function makeSessions(options: SessionsOptions) {
     isBusy: (session: SessionId) => isBusy(state.live.get(session)),
     /** What went wrong with the disk last, while it is wrong. */
     problem: () => state.problem,
-    /** Stops every turn where it stands and closes the files. */
+    /** Closes the files once every turn has stopped where it stands. */
     async stop(): Promise<void> {
-      state.stopping.abort();
-      for (const live of lives()) live.running?.abort.abort();
       await Promise.all([...state.order.values(), ...lives().map((live) => live.worker)]);
-      await Promise.all(state.telling);
+      await Promise.all(options.house.background);
       for (const live of lives()) live.file.close();
       state.live.clear();
     },
@@ -267,30 +261,26 @@ function enqueue(options: SessionsOptions, state: State, live: Live, turn: TurnI
 
 async function work(options: SessionsOptions, state: State, live: Live): Promise<void> {
   const { house, memory, marks } = options;
+  const { stopping } = house;
   for (let turn = live.queue.shift(); turn !== undefined; turn = live.queue.shift()) {
     const abort = new AbortController();
     const id = turn;
     live.running = { turn, abort };
     // A restarted brokerd may have other tools.
     live.catalogs = null;
-    if (state.stopping.signal.aborted) abort.abort();
-    const isStopping = () => state.stopping.signal.aborted;
     const carryOn = () => carryMessage(options, state, live, id);
-    const of = { house, session: live, turn: id, signal: abort.signal };
-    const done = await runTurn({ ...of, isStopping, carryOn });
+    const done = await runTurn({ house, session: live, turn, signal: abort.signal, carryOn });
     live.running = null;
-    if (isStopping()) return;
+    if (stopping.aborted) return;
     state.problem = done.ok ? null : done;
     if (!done.ok) {
       house.ports.log(`turn ${turn}: ${done.code}: ${done.detail}`);
       live.queue.unshift(turn);
-      await house.ports.clock.sleep(DISK_RETRY_MS, state.stopping.signal);
-      if (isStopping()) return;
+      await house.ports.clock.sleep(DISK_RETRY_MS, stopping);
+      if (stopping.aborted) return;
       continue;
     }
-    const told: Promise<void> = memory.updated(live.file.id)
-      .finally(() => state.telling.delete(told));
-    state.telling.add(told);
+    aside(house, memory.updated(live.file.id));
   }
   live.worker = null;
   marks.sweep((session) => isBusy(state.live.get(session)));

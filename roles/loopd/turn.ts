@@ -30,6 +30,8 @@ import { nextStep } from "./turn_step.ts";
 export interface House {
   readonly ports: Ports;
   readonly config: LoopdConfig;
+  /** Aborts when the process stops; a turn is left where it stands then. */
+  readonly stopping: AbortSignal;
   readonly model: Model;
   readonly broker: Broker;
   readonly slots: Slots;
@@ -40,6 +42,14 @@ export interface House {
   /** The last session that used each slot. */
   readonly slotUsers: Map<number, string>;
   readonly cache: CacheTally;
+  /** What is under way and no turn waits for. */
+  readonly background: Set<Promise<void>>;
+}
+
+/** Lets `work`, which never fails, go on beside the turns; a stop waits for it. */
+export function aside({ background }: House, work: Promise<void>): void {
+  const done: Promise<void> = work.finally(() => background.delete(done));
+  background.add(done);
 }
 
 /** A session with its files open. */
@@ -60,7 +70,6 @@ export interface Turn {
   readonly turn: TurnId;
   /** Aborts when the owner cancels or the process stops. */
   readonly signal: AbortSignal;
-  readonly isStopping: () => boolean;
   /** Begins a new session with this turn's message; null when that would be no way on. */
   readonly carryOn: () => Promise<Result<SessionId | null>>;
 }
@@ -69,7 +78,7 @@ export interface Turn {
 export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> {
   let asked = 0;
   for (;;) {
-    if (turn.isStopping()) return ok("stopped");
+    if (turn.house.stopping.aborted) return ok("stopped");
     const { file } = turn.session;
     const records = recordsOf(file.records, turn.turn);
     const step = nextStep(records, turn.house.config.inference.tool_calls);
@@ -133,7 +142,8 @@ async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>>
     return kept.ok && loss !== null ? file.append(loss) : kept;
   } finally {
     house.slotUsers.set(slot, file.id);
-    release();
+    if (turn.signal.aborted) aside(house, house.model.whenFree(slot).then(release));
+    else release();
   }
 }
 
@@ -172,9 +182,10 @@ async function askHoldingSlot(
 }
 
 /** Waits for the self-test; one who cancels does not, while it goes on for the others. */
-function readyOrCancelled({ house, signal, isStopping }: Turn): Promise<Result<null>> {
+function readyOrCancelled({ house, signal }: Turn): Promise<Result<null>> {
   return new Promise((resolve) => {
-    const leave = () => isStopping() || resolve(err("turn-cancelled", "Left the self-test"));
+    const leave = () =>
+      house.stopping.aborted || resolve(err("turn-cancelled", "Left the self-test"));
     signal.addEventListener("abort", leave);
     house.ready().then((done) => {
       signal.removeEventListener("abort", leave);

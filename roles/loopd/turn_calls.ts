@@ -92,7 +92,7 @@ async function askBroker(
       approval,
     });
   });
-  if (end.is === "cancelled" && turn.isStopping()) return ok(null);
+  if (end.is === "cancelled" && house.stopping.aborted) return ok(null);
   if (end.is === "cancelled") end = await house.broker.cancel(asked);
   switch (end.is) {
     case "answered": {

@@ -115,6 +115,7 @@ async function endless(status: number, piece: string) {
   let taken = 0;
   const model = makeModel({
     ...{ clock: systemClock, model: "m", firstByteMs: 60_000, silenceMs: 60_000 },
+    stopping: new AbortController().signal,
     async http(call) {
       if (call.method === "GET") return err("model-unreachable", "");
       call.onStatus(status);
@@ -152,6 +153,7 @@ Deno.test("ask() gives a whole answer, or leaves at once, whatever becomes of it
     const cancelled = new AbortController();
     const model = makeModel({
       ...{ clock: systemClock, model: "m", firstByteMs: 3_600_000, silenceMs: 3_600_000 },
+      stopping: new AbortController().signal,
       async http(call) {
         if (call.method === "GET") return err("model-unreachable", "");
         if (call.path.endsWith("/control")) {

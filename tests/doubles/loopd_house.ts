@@ -60,6 +60,8 @@ export type LoopdHouse = {
   records(session: SessionId): SessionRecord[];
   status(): ReturnType<typeof statusOf>;
   restart(): Promise<void>;
+  /** Stops loopd alone; only `restart` and `stop` may follow. */
+  halt(): Promise<void>;
   restartProxy(): Promise<void>;
   stop(): Promise<void>;
 };
@@ -113,6 +115,7 @@ async function begin(
   said: { readonly log: string[]; readonly fatal: string[]; readonly random: Random },
 ): Promise<Running> {
   const log = (line: string) => void said.log.push(line);
+  const stopping = new AbortController();
   const made = makeLoopd({
     ports: {
       clock: options.clock ?? systemClock,
@@ -126,6 +129,7 @@ async function begin(
     sockets: paths,
     startedUnixMs: 0,
     brokerGiveUpMs: options.brokerGiveUpMs ?? 1_000,
+    stopping: stopping.signal,
   });
   if (!made.ok) throw new Error(`${made.code}: ${made.detail}`);
   const loopd = made.value;
@@ -134,10 +138,11 @@ async function begin(
     listen({ path: paths.owner, routes: loopd.owner, log }),
     listen({ path: paths.gateway, routes: loopd.gateway, log }),
   ];
-  const end = async () => {
+  const end = once(async () => {
+    stopping.abort();
     await Promise.all(servers.map((one) => one.close()));
     await loopd.stop();
-  };
+  });
   return { loopd, end };
 }
 
@@ -187,6 +192,7 @@ export async function startLoopdHouse(options: HouseOptions = {}): Promise<Loopd
       await proxy.stop();
       proxy = await forwarder();
     },
+    halt: () => running.end(),
     async restart() {
       await running.end();
       running = await begin(home, paths, options, said);
