@@ -95,7 +95,10 @@ export function openAudit(
   // What was put aside to begin this file, of whatever month, or from this one.
   const begun = firstOf(ports.disk, path)?.value;
   const aside = declaredIn(begun)?.file ?? opened.value.chain.file();
-  for (const record of keptRecords(ports.disk, folder, aside)) onRecord(record);
+  for (const record of keptRecords(ports.disk, folder, aside)) {
+    // What was damaged may restrict; an answer counts only where the chain bears it out.
+    if (record.kind !== "approval") onRecord(record);
+  }
   // On the day of its beginning, what the file before it says of that day counts as well.
   const { time, previous } = Object(begun);
   const former = Object(previous);

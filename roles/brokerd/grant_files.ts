@@ -2,7 +2,8 @@
 //
 // 1. A file with any problem grants nothing and denies every file-granted call of its tool; if its
 //    tool cannot be read, or the folder cannot, every file-granted call of every tool.
-// 2. Files are looked at before each decision and read again when anything about them has changed.
+// 2. Files, and where the links lead that they name, are looked at before each decision and read again
+//    when anything about them has changed.
 // 3. What a grant names is compared by real path, at load and again before a call starts.
 import { parse } from "smol-toml";
 import { parseConfig } from "../../shared/config/load.ts";
@@ -42,6 +43,8 @@ export type LoadedGrants = {
   readonly summaries: readonly GrantSummary[];
   /** Name and SHA-256 of every file, for the audit log. */
   readonly files: readonly { readonly file: string; readonly sha256: string }[];
+  /** Every path that is named, as it is written. */
+  readonly paths: readonly string[];
   /** Sum over all problems, for status. */
   readonly problems: number;
 };
@@ -63,7 +66,7 @@ export function grantsIn(
   let loaded: LoadedGrants | null = null;
   return {
     current() {
-      const now = fingerprint(place);
+      const now = fingerprint(place, loaded?.paths ?? []);
       if (loaded === null || now === null || now !== seen) {
         const fresh = loadGrants(place);
         const isNews = loaded === null || contentKey(fresh) !== contentKey(loaded);
@@ -87,15 +90,16 @@ function grantNames(place: GrantsPlace): string[] {
     .filter((name) => name.endsWith(".toml"));
 }
 
-/** What changes when a file does; null when it cannot be told. */
-function fingerprint(place: GrantsPlace): string | null {
+/** What changes when a file does, or a link on one of `paths`; null when it cannot be told. */
+function fingerprint(place: GrantsPlace, paths: readonly string[]): string | null {
   const facts = attempt(() =>
     grantNames(place).map((name) => {
       const { size, modifiedUnixMs, inode } = place.disk.stat(`${place.folder}/${name}`);
       return [name, size, modifiedUnixMs, inode];
     })
   );
-  return facts.ok ? JSON.stringify(facts.value) : null;
+  const led = paths.map((path) => realAsFarAsThere(place.disk, path));
+  return facts.ok ? JSON.stringify([facts.value, led]) : null;
 }
 
 type Item = {
@@ -259,6 +263,7 @@ function assemble(place: GrantsPlace, items: readonly Item[]): LoadedGrants {
       defaultLimits: place.defaultLimits,
     },
     summaries: [...place.builtIn.map(builtInSummary), ...items.map(summaryOf)],
+    paths: items.flatMap(({ grant }) => grant?.paths ?? []),
     files: items.flatMap(({ name, sha256 }) => sha256 === null ? [] : [{ file: name, sha256 }]),
     problems: broken.reduce((sum, item) => sum + item.problems.length, 0),
   };

@@ -184,6 +184,23 @@ Deno.test("grantsIn() a changed, new or removed file counts at once, and only ne
     ok(!grants.current().set.isAllBlocked, "only .toml files count");
   }));
 
+Deno.test("grantsIn() a link that a grant or a deny names is followed anew before each decision", () =>
+  withPlace(({ root, place }) => {
+    Deno.symlinkSync(`${root}/notes`, `${root}/current`);
+    const deny =
+      `tool = "read_file"\nmode = "deny"\npaths = ["${root}/current", "${root}/later"]\n`;
+    write(place, { "a.toml": grant(`["${root}/current"]`), "b.toml": deny });
+    const grants = grantsIn(place, () => good(null));
+    const paths = () => grants.current().set.grants.slice(-2).map((one) => one.real_paths);
+    deepStrictEqual(paths(), [[`${root}/notes`], [`${root}/notes`, `${root}/later`]]);
+    Deno.removeSync(`${root}/current`);
+    Deno.symlinkSync(`${root}/sub`, `${root}/current`);
+    Deno.symlinkSync(`${root}/notes`, `${root}/later`);
+    ok(grants.current().summaries.some((one) => /path_forbidden/.test(one.problems.join())));
+    Deno.removeSync(`${root}/current`);
+    deepStrictEqual(paths(), [[`${root}/current`], [`${root}/current`, `${root}/notes`]]);
+  }));
+
 Deno.test("resolvePaths() links, loops, odd names and new files: the real place or a refusal", () =>
   withPlace(({ base, root, place }) => {
     Deno.writeTextFileSync(`${root}/notes/a.txt`, "x");

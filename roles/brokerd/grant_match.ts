@@ -114,17 +114,18 @@ export function evaluate(
   return { verdict: said, grant, limits: fitting.map((one) => one.limits), findings };
 }
 
-/** `a` with the stricter word of both; a secret is used only when both name it. */
+/** `a` with the stricter word of both; a secret or an image is used only when both name it. */
 function strictest(a: AllowGrant, b: AllowGrant): AllowGrant {
   const label = join(
     { class: a.result_class, untrusted: a.untrusted },
     { class: b.result_class, untrusted: b.untrusted },
   );
-  const { secret, ...rest } = a;
+  const { secret, image, ...rest } = a;
   const isAgreed = secret?.name === b.secret?.name && secret?.as === b.secret?.as;
   return {
     ...rest,
     ...(isAgreed && secret !== undefined ? { secret } : {}),
+    ...(image !== undefined && image === b.image ? { image } : {}),
     hosts: a.hosts.filter((host) => b.hosts.includes(host)),
     result_class: label.class,
     untrusted: label.untrusted,

@@ -288,14 +288,22 @@ const arbWord = fc.record({
   secret: fc.constantFrom(undefined, "a", "b").map((name) =>
     name === undefined ? name : { name, as: "stdin" }
   ),
+  image: fc.constantFrom(undefined, "a".repeat(64), "b".repeat(64)),
 });
 
 Deno.test("evaluate() the order of files changes nothing, and one more that fits only makes it stricter", () => {
   const word = (grants: readonly Grant[], asked: Question) => {
     const verdict = evaluate(setOf(grants), asked, BUILT_IN_NAMES);
     if (verdict.verdict === "deny") return { said: verdict.verdict };
-    const { result_class, untrusted, approver, secret } = verdict.grant;
-    return { said: verdict.verdict, result_class, untrusted, approver, secret: secret?.name };
+    const { result_class, untrusted, approver, secret, image } = verdict.grant;
+    return {
+      said: verdict.verdict,
+      result_class,
+      untrusted,
+      approver,
+      image,
+      secret: secret?.name,
+    };
   };
   const both = fc.tuple(arbAllow, arbWord).map(([grant, more]): AllowGrant => ({
     ...grant,
@@ -313,6 +321,7 @@ Deno.test("evaluate() the order of files changes nothing, and one more that fits
       ok(after.untrusted === true || before.untrusted === false);
       ok(after.approver === "local" || before.approver === "any");
       ok(after.secret === undefined || after.secret === before.secret);
+      ok(after.image === undefined || after.image === before.image);
     }),
     { numRuns: 2_000 },
   );

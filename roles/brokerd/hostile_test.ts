@@ -4,6 +4,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
 import { DiskError } from "../../shared/disk/disk.ts";
 import { err } from "../../shared/results/result.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { AUDIT_REPAIR } from "../../shared/wire/broker_owner.ts";
 import { call } from "../../shared/wire/dial.ts";
 import { listen } from "../../shared/wire/listen.ts";
@@ -287,6 +288,27 @@ Deno.test("repair() a call that had begun stays unknown, also when the log goes 
   await settled();
   deepStrictEqual(next.fake.runs, [], "a call that had begun was run again");
   strictEqual(stateOf(after, one), "outcome_unknown");
+  await after.close();
+});
+
+Deno.test("repair() a yes that only a damaged file speaks of is none", async () => {
+  const test = testHouse(ASK);
+  const house = test.open();
+  const one = await asks(house);
+  const [asked] = house.approvals.list("pending");
+  await house.close();
+  const log = `${HOME}/audit/2026-11.jsonl`;
+  const lines = new TextDecoder().decode(bytesOf(test, log));
+  const forged = /.*"event":"asked".*\n/.exec(lines)?.[0].replace('"asked"', '"approved"');
+  test.disk.plant(log, encodeUtf8(lines + forged));
+  const opened = openHouse(test.ports);
+  ok(!opened.ok && opened.code === "audit-broken");
+  ok(repairClosed(test.ports, `${HOME}/audit`, opened).ok);
+  const after = test.open();
+  await settled();
+  strictEqual(stateOf(after, one), "waiting_approval");
+  strictEqual(after.approvals.list("pending")[0]?.approval, asked?.approval);
+  deepStrictEqual(test.fake.runs, []);
   await after.close();
 });
 
