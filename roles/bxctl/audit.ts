@@ -34,7 +34,7 @@ function renderLine(context: Context, line: string): string {
   const record: Record<string, unknown> = { ...parsed.value };
   const fields = Object.entries(record).filter(([key]) => !HIDDEN.has(key))
     .map(([key, value]) => `${key}=${said(value)}`);
-  const kind = tint(context.terminal, "bold", shown(String(record.kind)));
+  const kind = tint(context.terminal, "bold", String(record.kind));
   return `${shown(String(record.n))}  ${shown(String(record.time))}  ${kind}  ${
     shown(fields.join("  "))
   }\n`;

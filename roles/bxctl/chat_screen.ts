@@ -78,7 +78,7 @@ export function chatScreen(terminal: Terminal, style: "streaming" | "whole"): Ch
     say(text) {
       progress.clear();
       endStream();
-      terminal.err(`${tint(terminal, "dim", shown(text))}\n`);
+      terminal.err(`${tint(terminal, "dim", text)}\n`);
     },
     block(text) {
       progress.clear();

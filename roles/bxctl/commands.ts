@@ -4,7 +4,7 @@ import { AUDIT } from "./audit.ts";
 import { CACHE } from "./cache.ts";
 import { CHAT } from "./chat.ts";
 import type { Command, Context } from "./context.ts";
-import { EXIT_USAGE, fail } from "./context.ts";
+import { EXIT_USAGE, fail, print } from "./context.ts";
 import { DOCTOR } from "./doctor.ts";
 import { EGRESS } from "./egress.ts";
 import { GRANTS } from "./grants.ts";
@@ -40,25 +40,27 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
 };
 
 /** What `bxctl` alone prints. */
-export function overview(): string {
-  const rows = Object.entries(COMMANDS).map(([name, command]) => [`  ${name}`, command.summary]);
-  return `usage: bxctl COMMAND [WORDS] [--json]\n\n${
-    table(rows)
-  }\nbxctl COMMAND --help prints its words\n`;
+function overview(context: Context): number {
+  const commands = Object.entries(COMMANDS)
+    .map(([name, { usage, summary }]) => ({ name, usage, summary }));
+  const rows = commands.map(({ name, summary }) => [`  ${name}`, summary]);
+  const text = `usage: bxctl COMMAND [WORDS] [--json]\n\n${table(rows)}\n` +
+    "bxctl COMMAND --help prints its words\n";
+  return print(context, { commands }, text);
 }
 
 /** Runs the command line `args` and returns the exit status. */
 export async function runCommand(context: Context, args: readonly string[]): Promise<number> {
   const [name, ...rest] = args;
   if (name === undefined || name === "help" || name === "--help") {
-    context.terminal.out(overview());
-    return name === undefined ? EXIT_USAGE : 0;
+    const status = overview(context);
+    return name === undefined ? EXIT_USAGE : status;
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (command === undefined) return fail(context, err("usage", `No command ${name}`));
   if (rest.includes("--help")) {
-    context.terminal.out(`usage: bxctl ${command.usage}\n  ${command.summary}\n`);
-    return 0;
+    const { usage, summary } = command;
+    return print(context, { name, usage, summary }, `usage: bxctl ${usage}\n  ${summary}\n`);
   }
   return await command.run(context, rest);
 }

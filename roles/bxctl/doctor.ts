@@ -64,7 +64,9 @@ async function examined(context: Context): Promise<Finding[]> {
 function render(context: Context, findings: readonly Finding[]): string {
   if (findings.length === 0) return "Every role answers, and nothing is wrong.\n";
   return findings.map(({ role, code, what, detail, todo }) =>
-    `${tint(context.terminal, "red", code)} (${role}): ${what}\n  ${shown(detail)}\n  ${todo}\n`
+    `${tint(context.terminal, "red", code)} (${role}): ${what}\n  ${shown(detail)}\n  ${
+      shown(todo)
+    }\n`
   ).join("");
 }
 

@@ -152,8 +152,8 @@ async function draft(context: Context, args: readonly string[], usage: string): 
   if (grant === null) return misused(context, usage);
   const text = grantText(grant);
   const { terminal, home } = context;
-  terminal.out(text);
   const to = `${home}/grants/${grant.tool}.toml`;
+  print(context, { file: to, text }, text);
   const draftPath = values.draft;
   terminal.err(
     draftPath === undefined

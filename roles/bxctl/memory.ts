@@ -19,9 +19,7 @@ const SOCKET = "owner-memory/admin";
 
 function renderHit(context: Context, hit: RecallHit, index: number): string {
   const when = hit.time_unix_ms === null ? "" : `, ${isoTime(hit.time_unix_ms)}`;
-  const head = `[${index + 1}] ${shown(hit.source)}${when}, ${shown(hit.who)} · ${hit.tag} · ${
-    labelText(hit)
-  }`;
+  const head = `[${index + 1}] ${hit.source}${when}, ${hit.who} · ${hit.tag} · ${labelText(hit)}`;
   return `${tint(context.terminal, "bold", head)}\n  ${
     shownLines(hit.snippet).replaceAll("\n", "\n  ")
   }\n`;

@@ -139,7 +139,7 @@ const status: Part = async (context, args, usage) => {
   const { body } = seen.value;
   const { version: _version, started_unix_ms: _started, ...about } = files.value.body;
   const sizes = about.files.map((one) => [one.file, `${one.characters} of ${one.limit}`]);
-  const problems = about.problems.map((one) => `${one.code}: ${shown(one.detail)}\n`);
+  const problems = about.problems.map((one) => `${shown(`${one.code}: ${one.detail}`)}\n`);
   const found = body.found.slice(0, 10)
     .map((one) => [one.source, `${one.hits} times`, isoTime(one.last_unix_ms)]);
   const text = `${table(sizes)}${shown(about.summary)}\n${problems.join("")}` +
@@ -156,7 +156,7 @@ function printFields(context: Context, text: string): number {
   const lines = Object.entries(value).filter(([, field]) => field !== null).map(([key, field]) => {
     if (key === "time_unix_ms") return `time:\n  ${isoTime(Number(field))}\n`;
     const said = typeof field === "string" ? field : JSON.stringify(field, null, 2);
-    return `${key}:\n  ${shownLines(said).replaceAll("\n", "\n  ")}\n`;
+    return `${shown(key)}:\n  ${shownLines(said).replaceAll("\n", "\n  ")}\n`;
   });
   return print(context, value, lines.join(""));
 }

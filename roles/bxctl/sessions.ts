@@ -72,15 +72,13 @@ function renderRecord(context: Context, line: string): string {
     }
     case "tool_result": {
       const how = one.code === null ? one.outcome : `${one.outcome}, ${one.code}`;
-      const who = `${isoTime(one.time_unix_ms)} ${shown(one.tool)} (${shown(how)}, ${
-        labelText(one)
-      })`;
+      const who = `${isoTime(one.time_unix_ms)} ${one.tool} (${how}, ${labelText(one)})`;
       return head(who) + body(one.content);
     }
     case "label":
       return `  label from here on: ${labelText(one)}: ${shown(one.why)}\n`;
     case "notice":
-      return head(`${isoTime(one.time_unix_ms)} notice ${shown(one.code)}`) + body(one.text);
+      return head(`${isoTime(one.time_unix_ms)} notice ${one.code}`) + body(one.text);
     case "cache_loss":
       return `  reused ${one.reused} of ${one.expected} tokens (${shown(one.guess)})\n`;
     case "open":

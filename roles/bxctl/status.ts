@@ -112,7 +112,9 @@ function render(context: Context, answers: Answers, rows: readonly Row[]): strin
     problems.map((p) => `${tint(terminal, "yellow", p.code)} (${role}): ${shown(p.detail)}\n`)
   );
   const stopped = answers.broker.ok && answers.broker.value.body.is_stopped
-    ? tint(terminal, "red", "Stopped by the owner: every effect is refused until bxctl resume\n")
+    ? `${
+      tint(terminal, "red", "Stopped by the owner: every effect is refused until bxctl resume")
+    }\n`
     : "";
   const waiting = answers.broker.ok ? answers.broker.value.body.approvals_pending : 0;
   const questions = waiting === 0 ? "" : `${waiting} waiting for your answer: bxctl approvals\n`;

@@ -20,9 +20,9 @@ export interface Terminal {
 export type Tint = "dim" | "bold" | "red" | "green" | "yellow";
 const CODES: Record<Tint, string> = { dim: "2", bold: "1", red: "31", green: "32", yellow: "33" };
 
-/** Colours this program's own words, on a terminal that wants it. */
+/** A text of one line, escaped, and coloured on a terminal that wants it. */
 export function tint(terminal: Terminal, how: Tint, text: string): string {
-  return terminal.hasColor ? `\x1b[${CODES[how]}m${text}\x1b[0m` : text;
+  return terminal.hasColor ? `\x1b[${CODES[how]}m${shown(text)}\x1b[0m` : shown(text);
 }
 
 /** Foreign text of one line. */
@@ -63,7 +63,7 @@ export function progressLine(terminal: Terminal): ProgressLine {
     show(text) {
       if (!terminal.isInteractive) return;
       wipe();
-      terminal.err(tint(terminal, "dim", shown(text).slice(0, terminal.columns - 1)));
+      terminal.err(tint(terminal, "dim", text.slice(0, terminal.columns - 1)));
       isShown = true;
     },
     clear: wipe,
