@@ -1,5 +1,6 @@
 // The tools that need no container: what the model sees of them, as a catalogue of their own. Where
 // each one runs is decided here and nowhere else.
+import { count, flag, manifestOf, text as anyText } from "../../shared/tool/define.ts";
 import type { Manifest, Parameters } from "../../shared/tool/manifest.ts";
 
 /** Where a decided call of a tool runs. A tool that is not named here runs in a container. */
@@ -23,29 +24,13 @@ function builtIn(
   properties: Parameters["properties"],
   required: string[],
 ): Manifest {
-  return {
-    name,
-    description,
-    parameters: { type: "object", properties, required, additionalProperties: false },
-    paths: [],
-    effect: name === "memory" ? "local" : "none",
-    network: false,
-    scratch: false,
-    env: [],
-    limits: { timeout_s: 30, output_bytes: 262_144, memory_mb: 64, pids: 64 },
-    summarise: false,
-  };
+  const effect = name === "memory" ? "local" : "none";
+  const limits = { timeout_s: 30, output_bytes: 262_144, memory_mb: 64 };
+  return manifestOf({ name, description, properties, required, effect, limits });
 }
 
-const text = (description: string, maxLength: number, minLength = 1) =>
-  ({ type: "string", description, minLength, maxLength }) as const;
-const count = (description: string, minimum: number, maximum: number) =>
-  ({ type: "integer", description, minimum, maximum }) as const;
-const flag = (description: string) => ({ type: "boolean", description }) as const;
-const choice = (description: string, ...words: string[]) => ({
-  ...text(description, 16),
-  enum: words,
-});
+const text: typeof anyText = (description, maxLength, more) =>
+  anyText(description, maxLength, { minLength: 1, ...more });
 
 export const BUILT_IN_TOOLS: readonly Manifest[] = [
   builtIn("clock", "Tells the date and time, in UTC and in a time zone.", {
@@ -55,7 +40,7 @@ export const BUILT_IN_TOOLS: readonly Manifest[] = [
     "find_tool",
     "Finds tools by words and returns their names, descriptions and parameters.",
     {
-      query: text("What the tool should do", 500, 0),
+      query: text("What the tool should do", 500, { minLength: 0 }),
     },
     ["query"],
   ),
@@ -64,16 +49,13 @@ export const BUILT_IN_TOOLS: readonly Manifest[] = [
     "Notes something seen, or edits the core notes: memory (own work) and user (the owner). Entries " +
       "are named by their exact text. Edits take effect in the next session.",
     {
-      action: choice(
+      action: text(
         "note needs text; add file, text; replace file, old, text; remove file, old; " +
           "consolidate file, entries",
-        "note",
-        "add",
-        "replace",
-        "remove",
-        "consolidate",
+        16,
+        { enum: ["note", "add", "replace", "remove", "consolidate"] },
       ),
-      file: choice("Which core notes", "memory", "user"),
+      file: text("Which core notes", 16, { enum: ["memory", "user"] }),
       text: text("The note, or the new entry", 8_000),
       old: text("The exact text of an entry there is", 8_000),
       entries: {
@@ -97,7 +79,7 @@ export const BUILT_IN_TOOLS: readonly Manifest[] = [
     ["action"],
   ),
   builtIn("read_result", "Reads more of a tool result that was too long to show in full.", {
-    result: text("The result's name, as its cut says", 64, 12),
+    result: text("The result's name, as its cut says", 64, { minLength: 12 }),
     offset: count("First byte of the page", 0, 67_108_864),
   }, ["result", "offset"]),
   builtIn(

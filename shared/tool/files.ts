@@ -1,6 +1,6 @@
 // The files a tool may touch, as a port: the tools' logic runs in tests on any folder or on a fake,
 // and only shared/tool/deno_tool.ts speaks to Deno. Nothing here follows a link by itself.
-import type { Result } from "../results/result.ts";
+import { type Err, err, ok, type Result } from "../results/result.ts";
 
 /** Why the file system said no. */
 export type FileFault =
@@ -63,7 +63,50 @@ const SENTENCES: Readonly<Record<FileFault, string>> = {
   "io-error": "cannot be used: the disk reported an error",
 };
 
-/** A clause for the model: `does not exist`. */
-export function faultSentence(fault: FileFault): string {
-  return SENTENCES[fault];
+/** A fault as the model is told it: `The file does not exist`. */
+export function refused<F extends FileFault>(fault: F, what: "file" | "folder" = "file"): Err<F> {
+  return err(fault, `The ${what} ${SENTENCES[fault]}`);
+}
+
+/** Facts of a path that must be a plain file or a folder; a link is neither. */
+export async function lookAt(
+  files: Files,
+  path: string,
+  what: "file" | "folder",
+): Promise<Result<FileFacts, string>> {
+  const found = await files.lstat(path);
+  if (!found.ok) return refused(found.code, what);
+  const { kind } = found.value;
+  return kind === what ? found : err(`not-a-${what}`, `The path is a ${kind}, not a ${what}`);
+}
+
+/** Opens for reading the very file that was looked at; the size is the present one. */
+export async function openSame(
+  files: Files,
+  path: string,
+  looked: FileFacts,
+): Promise<Result<{ readonly file: OpenFile; readonly size: number }, string>> {
+  const opened = await files.open(path, "read");
+  if (!opened.ok) return refused(opened.code);
+  const facts = await opened.value.facts();
+  if (facts.ok && facts.value.identity === looked.identity) {
+    return ok({ file: opened.value, size: facts.value.size });
+  }
+  opened.value.close();
+  return err("changed", "The file was replaced while it was opened; ask again");
+}
+
+/** Reads from the file's place until `into` is full or the file ends; how many bytes came. */
+export async function readInto(
+  file: OpenFile,
+  into: Uint8Array,
+): Promise<Result<number, FileFault>> {
+  let filled = 0;
+  while (filled < into.length) {
+    const count = await file.read(into.subarray(filled));
+    if (!count.ok) return count;
+    if (count.value === 0) break;
+    filled += count.value;
+  }
+  return ok(filled);
 }

@@ -4,7 +4,7 @@
 // 2. The file is read whole, and replaced as a whole; a reader never sees a half.
 // 3. A link, a file that is not UTF-8 text, and one that was swapped meanwhile are refused.
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { faultSentence, type FileFault } from "../../shared/tool/files.ts";
+import { lookAt, openSame, readInto, refused } from "../../shared/tool/files.ts";
 import { safeWrite } from "../../shared/tool/safe_write.ts";
 import {
   flagArgument,
@@ -49,33 +49,21 @@ export async function editFile(call: ToolCall): Promise<ToolOutcome> {
   return ok("");
 }
 
-function refused(fault: FileFault): Result<never, string> {
-  return err(fault, `The file ${faultSentence(fault)}`);
-}
-
 async function readText({ files }: ToolCall, path: string): Promise<Result<Read, string>> {
-  const facts = await files.lstat(path);
-  if (!facts.ok) return refused(facts.code);
-  const { kind, size, mode, identity } = facts.value;
-  if (kind !== "file") return err("not-a-file", `The path is a ${kind}, not a file`);
+  const facts = await lookAt(files, path, "file");
+  if (!facts.ok) return facts;
+  const { size, mode, identity } = facts.value;
   if (size > MAX_FILE_BYTES) return err("too-large", `The file has ${size} bytes`);
-  const file = await files.open(path, "read");
-  if (!file.ok) return refused(file.code);
+  const opened = await openSame(files, path, facts.value);
+  if (!opened.ok) return opened;
   try {
     const bytes = new Uint8Array(size);
-    const opened = await file.value.facts();
-    if (!opened.ok || opened.value.identity !== identity) {
-      return err("changed", "The file was replaced while it was opened; ask again");
-    }
-    for (let filled = 0; filled < size;) {
-      const count = await file.value.read(bytes.subarray(filled));
-      if (!count.ok) return refused(count.code);
-      if (count.value === 0) return err("changed", "The file became shorter; ask again");
-      filled += count.value;
-    }
+    const filled = await readInto(opened.value.file, bytes);
+    if (!filled.ok) return refused(filled.code);
+    if (filled.value < size) return err("changed", "The file became shorter; ask again");
     const text = decodeUtf8(bytes);
     return text.ok ? ok({ text: text.value, mode, identity }) : err("not-text", "It is not text");
   } finally {
-    file.value.close();
+    opened.value.file.close();
   }
 }

@@ -5,8 +5,8 @@
 //   link         - notes/old -> ../a.txt
 //
 // Links are shown and never followed; names are printed so that no line can be forged.
-import { err, ok } from "../../shared/results/result.ts";
-import { faultSentence, type FileFacts } from "../../shared/tool/files.ts";
+import { ok } from "../../shared/results/result.ts";
+import { type FileFacts, lookAt, refused } from "../../shared/tool/files.ts";
 import { escapeForDisplay } from "../../shared/text/escape.ts";
 import {
   countArgument,
@@ -22,11 +22,8 @@ export async function listDir(call: ToolCall): Promise<ToolOutcome> {
   const root = textArgument(call, "path");
   const depth = countArgument(call, "depth", 1);
   const max = countArgument(call, "max", DEFAULT_MAX);
-  const found = await call.files.lstat(root);
-  if (!found.ok) return err(found.code, `The folder ${faultSentence(found.code)}`);
-  if (found.value.kind !== "folder") {
-    return err("not-a-folder", `The path is a ${found.value.kind}, not a folder`);
-  }
+  const found = await lookAt(call.files, root, "folder");
+  if (!found.ok) return found;
   const walk = { call, root, max, shown: 0, isCut: false };
   const problem = await listBelow(walk, "", depth);
   if (problem !== null) return problem;
@@ -47,7 +44,7 @@ async function listBelow(walk: Walk, below: string, depth: number): Promise<Tool
   const { call, root } = walk;
   const names = await call.files.list(`${root}/${below}`);
   if (!names.ok) {
-    if (below === "") return err(names.code, `The folder ${faultSentence(names.code)}`);
+    if (below === "") return refused(names.code, "folder");
     await call.write(`unreadable   - ${escapeForDisplay(below, "line")}\n`);
     return null;
   }

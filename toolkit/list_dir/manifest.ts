@@ -1,35 +1,15 @@
 // What `list_dir` says about itself: one folder, listed. Data only; the model sees name, description and parameters.
-import type { Manifest } from "../../shared/tool/manifest.ts";
+import { count, manifestOf, path } from "../../shared/tool/define.ts";
 
-export const manifest: Manifest = {
+export const manifest = manifestOf({
   name: "list_dir",
   description:
     "Lists a folder of the owner's, one entry a line: type, size in bytes, name. Links are shown, never followed.",
-  parameters: {
-    type: "object",
-    properties: {
-      path: { type: "string", description: "Absolute path of the folder", maxLength: 4_096 },
-      depth: {
-        type: "integer",
-        description: "Levels of folders to show; 1 when left out",
-        minimum: 1,
-        maximum: 8,
-      },
-      max: {
-        type: "integer",
-        description: "Entries to show at most; 500 when left out",
-        minimum: 1,
-        maximum: 5_000,
-      },
-    },
-    required: ["path"],
-    additionalProperties: false,
+  properties: {
+    path: path("Absolute path of the folder"),
+    depth: count("Levels of folders to show; 1 when left out", 1, 8),
+    max: count("Entries to show at most; 500 when left out", 1, 5_000),
   },
+  required: ["path"],
   paths: [{ argument: "path", need: "folder", write: false }],
-  effect: "none",
-  network: false,
-  scratch: false,
-  env: [],
-  limits: { timeout_s: 20, output_bytes: 1_048_576, memory_mb: 128, pids: 64 },
-  summarise: false,
-};
+});

@@ -2,7 +2,7 @@
 // time is linear in what is read. Links, binary files and files over 16 MiB are skipped and counted.
 import { decodeLossy } from "../../shared/wire/codec.ts";
 import { err, ok } from "../../shared/results/result.ts";
-import { faultSentence, type FileFacts } from "../../shared/tool/files.ts";
+import { type FileFacts, lookAt, openSame, readInto } from "../../shared/tool/files.ts";
 import { escapeForDisplay, escapeProse } from "../../shared/text/escape.ts";
 import {
   countArgument,
@@ -40,11 +40,8 @@ export async function searchFiles(call: ToolCall): Promise<ToolOutcome> {
   if (search.text === null && search.names === null) {
     return err("nothing-asked", "Give a text to find, or names to match, or both");
   }
-  const found = await call.files.lstat(search.root);
-  if (!found.ok) return err(found.code, `The folder ${faultSentence(found.code)}`);
-  if (found.value.kind !== "folder") {
-    return err("not-a-folder", `The path is a ${found.value.kind}, not a folder`);
-  }
+  const found = await lookAt(call.files, search.root, "folder");
+  if (!found.ok) return found;
   await searchBelow(search, "", MAX_DEPTH);
   return ok(note(search));
 }
@@ -133,21 +130,14 @@ async function show(search: Search, line: string): Promise<boolean> {
 }
 
 async function readAll(search: Search, path: string, facts: FileFacts): Promise<Uint8Array | null> {
-  const file = await search.call.files.open(`${search.root}/${path}`, "read");
-  if (!file.ok) return null;
+  const opened = await openSame(search.call.files, `${search.root}/${path}`, facts);
+  if (!opened.ok) return null;
+  const { file, size } = opened.value;
   try {
-    const opened = await file.value.facts();
-    if (!opened.ok || opened.value.identity !== facts.identity) return null;
-    const bytes = new Uint8Array(Math.min(opened.value.size, MAX_FILE_BYTES));
-    let filled = 0;
-    while (filled < bytes.length) {
-      const count = await file.value.read(bytes.subarray(filled));
-      if (!count.ok) return null;
-      if (count.value === 0) break;
-      filled += count.value;
-    }
-    return bytes.subarray(0, filled);
+    const bytes = new Uint8Array(Math.min(size, MAX_FILE_BYTES));
+    const filled = await readInto(file, bytes);
+    return filled.ok ? bytes.subarray(0, filled.value) : null;
   } finally {
-    file.value.close();
+    file.close();
   }
 }

@@ -5,7 +5,7 @@
 // 3. A link or anything that is not a plain file is refused, before and after opening.
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { faultSentence, type FileFault, type Files } from "../../shared/tool/files.ts";
+import { type FileFault, type Files, refused } from "../../shared/tool/files.ts";
 import { safeWrite } from "../../shared/tool/safe_write.ts";
 import {
   optionalText,
@@ -36,10 +36,6 @@ export async function writeFile(call: ToolCall): Promise<ToolOutcome> {
   if (mode !== "append") return err("bad-mode", "The mode is create, replace or append");
   const appended = await append(call.files, path, bytes, found.value.identity);
   return await report(call, bytes, "appended", appended);
-}
-
-function refused(fault: FileFault): ToolOutcome {
-  return err(fault, `The file ${faultSentence(fault)}`);
 }
 
 async function report(
