@@ -48,7 +48,6 @@ await runRole("brokerd", BrokerdConfig, (booted) => {
     furtherImages: config.runtime.images,
     source,
     deno: Deno.execPath(),
-    concurrent: config.runtime.concurrent,
   }, ports);
   runtime.ready().then((status) => {
     if (status.state === "refusing") log.error(`${status.code}: ${status.detail}`);

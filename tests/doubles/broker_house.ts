@@ -54,11 +54,7 @@ export const outcomeOf = (plan: RunPlan, more: Partial<RunOutcome> = {}): RunOut
   status: "ok",
   code: null,
   message: "",
-  bytes: 0,
-  sha256: "",
   containerName: `bx-${plan.callId}`,
-  imageDigest: plan.image,
-  runtimeMs: 1,
   log: "",
   ...more,
 });
@@ -79,7 +75,6 @@ export function fakeRuntime(): FakeRuntime {
         fake.runs.push(plan);
         return fake.script(plan, io);
       },
-      sweep: () => Promise.resolve(ok(0)),
       killAll: () => Promise.resolve(),
     },
   };

@@ -116,7 +116,6 @@ export async function openTestHouse(
     image: image.folder,
     source: ROOT,
     deno: Deno.execPath(),
-    concurrent: 4,
   };
   const ports = { clock: systemClock, random: systemRandom, disk: denoDisk };
   const runtime = openRuntime(place, ports);

@@ -3,10 +3,13 @@
 import { deepStrictEqual, ok as isTrue, strictEqual } from "node:assert";
 import { containerName, OWNER_LABEL } from "../../roles/brokerd/runtime/argv.ts";
 import { layerFolders } from "../../roles/brokerd/runtime/image_check.ts";
+import { denoProcesses } from "../../roles/brokerd/runtime/deno_process.ts";
 import { openRuntime } from "../../roles/brokerd/runtime/open_runtime.ts";
+import { podmanOver } from "../../roles/brokerd/runtime/podman.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
 import { systemRandom } from "../../shared/clock/random.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { podmanEnvironment } from "../../shared/podman/podman_env.ts";
 import {
   type ContainerHouseForTests,
   containerTest,
@@ -98,7 +101,12 @@ containerTest(
     ]);
     strictEqual((await mine).code, 0);
     try {
-      const swept = await h.runtime.sweep();
+      const port = denoProcesses({
+        path: "/usr/bin/podman",
+        environment: podmanEnvironment(testFolders()),
+        folder: testFolders().store,
+      });
+      const swept = await podmanOver(port, systemClock, "runc").sweep(await ownerOf(h));
       deepStrictEqual(swept, { ok: true, value: 1 });
       strictEqual(await isGone(`bx-left-${Deno.pid}`), true);
       strictEqual(await isGone(other.name), false);
@@ -219,7 +227,6 @@ containerTest(
       image: h.image.folder,
       source: ROOT.replace(/\/$/, ""),
       deno: Deno.execPath(),
-      concurrent: 20,
     }, { clock: systemClock, random: systemRandom, disk: denoDisk });
     strictEqual((await runtime.ready()).state, "ready");
     await inGrantFolder(async (folder) => {
@@ -233,8 +240,10 @@ containerTest(
       };
       await Promise.all([call(0), call(1)]);
       const before = await footprint();
-      const ran = await Promise.all(Array.from({ length: MANY }, (_, index) => call(index)));
-      deepStrictEqual(ran.filter(({ status }) => status !== "ok"), []);
+      let next = 0;
+      await Promise.all(Array.from({ length: 20 }, async () => {
+        while (next < MANY) strictEqual((await call(next++)).status, "ok");
+      }));
       // Other tests may use the store at the same time; what they have there comes and goes.
       await eventually(30, async () => before.isSupersetOf(await footprint()));
     });
@@ -261,7 +270,6 @@ async function withTampered(
       image: image.folder,
       source: ROOT.replace(/\/$/, ""),
       deno: Deno.execPath(),
-      concurrent: 1,
     }, { clock: systemClock, random: systemRandom, disk: denoDisk });
     const status = await runtime.ready();
     work(status.state === "refusing" ? status.code : status.state);

@@ -23,14 +23,9 @@ export interface RuntimePlace {
   readonly source: string;
   /** Absolute path of Deno on the host. */
   readonly deno: string;
-  readonly concurrent: number;
 }
 
-export interface RuntimePorts {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly disk: Disk;
-}
+type RuntimePorts = { readonly clock: Clock; readonly random: Random; readonly disk: Disk };
 
 /** Begins testing the runtime of a house and returns at once. */
 export function openRuntime(place: RuntimePlace, ports: RuntimePorts): PodmanRuntime {
@@ -49,6 +44,5 @@ export function openRuntime(place: RuntimePlace, ports: RuntimePorts): PodmanRun
     },
     image: place.image,
     furtherImages: place.furtherImages ?? [],
-    concurrent: place.concurrent,
   });
 }

@@ -47,13 +47,7 @@ export interface RunOutcome {
   readonly code: ErrorCode | null;
   /** One sentence for the model: the tool's own when it failed, its note when it succeeded. */
   readonly message: string;
-  /** Exact output bytes handed to `onOutput`, and their SHA-256. */
-  readonly bytes: number;
-  readonly sha256: string;
   readonly containerName: string;
-  readonly imageDigest: string;
-  /** From the start of Podman to the end of the call. */
-  readonly runtimeMs: number;
   /** What Podman or the tool wrote on standard error: for the owner and the log, never the model. */
   readonly log: string;
 }
@@ -66,7 +60,7 @@ export interface RunIo {
 }
 
 /** What bxctl doctor shows about the walls in force. */
-export interface RuntimeFacts {
+interface RuntimeFacts {
   readonly podman: string;
   readonly runtime: "runc" | "crun";
   readonly image: string;
@@ -83,8 +77,6 @@ export interface Runtime {
   status(): RuntimeStatus;
   /** Runs one call to its end. Fails, with nothing started, when the runtime refuses or the plan is wrong. */
   run(plan: RunPlan, io: RunIo): Promise<Result<RunOutcome>>;
-  /** Removes every container of this home; returns how many there were. */
-  sweep(): Promise<Result<number>>;
   /** Ends every running call as `killed` and removes its container. */
   killAll(): Promise<void>;
 }

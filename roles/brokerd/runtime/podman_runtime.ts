@@ -1,5 +1,6 @@
-// The runtime that brokerd uses: it tests the house once, then runs calls, a few at a time, and can end
-// them all. Until the test has passed it runs nothing; after it has failed it says why for ever.
+// The runtime that brokerd uses: it tests the house once, then runs calls, and can end them all. Until the
+// test has passed it runs nothing; after it has failed it says why for ever. How many calls run at once
+// is decided by who asks (calls.ts).
 import { err, ok, type Result } from "../../../shared/results/result.ts";
 import { prepareCall } from "./call_line.ts";
 import { readImageFolder } from "./image_folder.ts";
@@ -14,13 +15,11 @@ import {
 } from "./start_check.ts";
 import { prepareFolders } from "./store_folder.ts";
 
-export interface PodmanRuntimeParts extends StartParts {
+interface PodmanRuntimeParts extends StartParts {
   /** Folder of the built image. */
   readonly image: string;
   /** Folders of further images; one that is not as built is not run, and the others are. */
   readonly furtherImages: readonly string[];
-  /** Containers at once, 1..32; further calls wait in order. */
-  readonly concurrent: number;
 }
 
 export interface PodmanRuntime extends Runtime {
@@ -30,11 +29,7 @@ export interface PodmanRuntime extends Runtime {
 
 /** Begins the self-test and returns at once. */
 export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
-  const running = new Map<
-    string,
-    { readonly stop: AbortController; readonly over: Promise<void> }
-  >();
-  const slots = slotsOf(parts.concurrent);
+  const running = new Map<string, { stop: AbortController; over: Promise<void> }>();
   let status: RuntimeStatus = { state: "starting" };
   const tested = begin(parts).then((result) => {
     status = result.ok
@@ -57,14 +52,12 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
     const over = Promise.withResolvers<void>();
     running.set(callId, { stop, over: over.promise });
     const signal = AbortSignal.any([io.signal, stop.signal]);
-    const release = await slots();
     try {
       const call = prepareCall(plan, house.value.house.house, parts.disk);
       if (!call.ok) return call;
       const podman = house.value.house.podman;
       return ok(await runCall(call.value, plan, { ...io, signal }, { podman, clock: parts.clock }));
     } finally {
-      release();
       running.delete(callId);
       over.resolve();
     }
@@ -77,10 +70,6 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
       return status;
     },
     run,
-    async sweep() {
-      const house = await tested;
-      return house.ok ? await house.value.house.podman.sweep(parts.owner) : house;
-    },
     async killAll() {
       const all = [...running.values()];
       for (const { stop } of all) stop.abort();
@@ -124,21 +113,5 @@ function factsOf({ host, house }: TestedHouse, image: string) {
     runtime: house.runtime,
     image,
     limits: host.cgroupLimits.size > 0 ? "cgroup" as const : "process" as const,
-  };
-}
-
-/** A counter of free places; waiting callers get theirs in order. */
-function slotsOf(count: number): () => Promise<() => void> {
-  let free = count;
-  const waiting: (() => void)[] = [];
-  const release = () => {
-    const next = waiting.shift();
-    if (next === undefined) free++;
-    else next();
-  };
-  return async () => {
-    if (free > 0) free--;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    return release;
   };
 }

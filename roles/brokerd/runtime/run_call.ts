@@ -1,12 +1,11 @@
 // One call, from the start of its container to its certain end.
 //
-// 1. Output is counted and hashed as it streams; at the cap the container is removed.
+// 1. Output is counted as it streams; at the cap the container is removed.
 // 2. Podman's client has ended before the tool's time counts; a client status that is not 0 means the
 //    tool never ran, whatever it says.
 // 3. A call is `ok` only by a well-formed result that agrees with what came. Everything else ends with
 //    the container removed by name and by force.
 import type { Clock } from "../../../shared/clock/clock.ts";
-import { sha256 } from "../../../shared/tool/digest.ts";
 import { frameReader } from "../../../shared/tool/frames.ts";
 import type { Spawned } from "./process.ts";
 import type { PreparedCall } from "./call_line.ts";
@@ -47,25 +46,13 @@ export async function runCall(
   parts: { readonly podman: Podman; readonly clock: Clock },
 ): Promise<RunOutcome> {
   const { podman, clock } = parts;
-  const startedMs = clock.monotonicMs();
-  const digest = sha256();
   let bytes = 0;
+  const rest = { code: null, containerName: call.name, log: "" };
   const done = (
     status: RunStatus,
     message: string,
     more: Partial<RunOutcome> = {},
-  ): RunOutcome => ({
-    status,
-    code: null,
-    message,
-    bytes,
-    sha256: digest.hex(),
-    containerName: call.name,
-    imageDigest: plan.image,
-    runtimeMs: Math.round(clock.monotonicMs() - startedMs),
-    log: "",
-    ...more,
-  });
+  ): RunOutcome => ({ ...rest, status, message, ...more });
   if (io.signal.aborted) return done("killed", endingSentence("killed", plan));
   const spawned = podman.start(call.argv);
   if (!spawned.ok) {
@@ -77,7 +64,6 @@ export async function runCall(
   const reader = frameReader((piece) => {
     const kept = piece.subarray(0, plan.limits.output_bytes - bytes);
     bytes += kept.length;
-    digest.update(kept);
     if (kept.length > 0) io.onOutput(kept);
     if (kept.length < piece.length) end(run, "output_capped");
   });

@@ -3,7 +3,6 @@
 import { deepStrictEqual, ok as isTrue, rejects, strictEqual } from "node:assert";
 import type { Clock } from "../../../shared/clock/clock.ts";
 import { err, ok } from "../../../shared/results/result.ts";
-import { sha256Hex } from "../../../shared/tool/digest.ts";
 import { outputFrame, resultFrame } from "../../../shared/tool/frames.ts";
 import type { RunPlan } from "./plan.ts";
 import { podmanOver } from "./podman.ts";
@@ -152,8 +151,7 @@ Deno.test("runCall() a flood is cut at the cap, exactly, and its container remov
     c.put(outputFrame(bytes("more")));
   });
   const { outcome, output } = await run(fake);
-  deepStrictEqual([outcome.status, outcome.bytes, output], ["output_capped", 10, "0123456789"]);
-  strictEqual(outcome.sha256, sha256Hex(bytes("0123456789")));
+  deepStrictEqual([outcome.status, output], ["output_capped", "0123456789"]);
   deepStrictEqual(fake.asked, [REMOVED]);
 });
 
