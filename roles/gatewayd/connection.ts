@@ -10,7 +10,7 @@ import type { Random } from "../../shared/clock/random.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
 import type { Health } from "./health.ts";
-import { parseSaid, SocketMessage } from "./mattermost.ts";
+import { parseSaid, SocketMessage, Time } from "./mattermost.ts";
 import { pauseMs, type Timers } from "./timers.ts";
 
 export interface Wire {
@@ -88,8 +88,7 @@ async function oneConnection(
         return end();
       }
       waitsFor = null;
-      const time = message.data?.server_time;
-      health.pinged(typeof time === "number" ? time : null);
+      health.pinged(Time.safeParse(message.data?.server_time).data ?? null);
       return;
     }
     const number = message.seq ?? seq;

@@ -138,7 +138,7 @@ function summaryOf(health: Health, store: Store): string {
 }
 
 async function serve(inner: Inner, { place, direct }: Introduced): Promise<void> {
-  const { store, peers, clock, timers, health, rest, met, signal, config } = inner;
+  const { store, clock, timers, health, rest, met, signal, config } = inner;
   const { attach_bytes } = config.mattermost;
   const attachments = makeAttachments(rest, attach_bytes);
   met.direct = direct;
@@ -152,7 +152,7 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
   const sender = makeSender({ ...inner, self: place.self, readLimit, onEnded });
   const turns = makeTurns({ ...inner, sender, attachments, direct, limit });
   const { reactions } = config.approvals;
-  const questions = makeQuestions({ store, sender, peers, direct, limit, reactions });
+  const questions = makeQuestions({ ...inner, sender, direct, limit, reactions });
   const summary = () => summaryOf(health, store);
   const orders = makeOrders({ ...inner, sender, turns, questions, summary });
   const onWork = together(() => {

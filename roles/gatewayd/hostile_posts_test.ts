@@ -94,6 +94,67 @@ Deno.test("a post that is no post is passed over and named once, not at every lo
   strictEqual(house.log.filter((line) => line.includes(id)).length, 1);
 });
 
+Deno.test("a message of the connection with a field of another kind costs itself alone", async () => {
+  await using house = await gatewayHouse();
+  await house.ready();
+  const { double } = house.rig;
+  const opened = () =>
+    double.traffic().filter((one) => one.kind === "socket" && one.what === "upgraded").length;
+  const before = opened();
+  for (
+    const odd of [
+      '{"event":7,"data":{},"seq":"one"}',
+      '{"event":"x","data":[1],"seq":1.5}',
+      '{"event":"x","data":"text","seq":-9007199254740991}',
+      '{"event":null,"seq":null,"seq_reply":null,"status":null,"data":null}',
+      '{"seq_reply":"1","status":7}',
+      '{"event":"posted","data":{"post":{"id":1}},"seq":9007199254740991}',
+      `{"event":"x","data":{"deep":${"[".repeat(2e5)}${"]".repeat(2e5)}}}`,
+    ]
+  ) double.sendRaw(odd);
+  house.write("and now");
+  await house.until("heard", () => house.answers().some((one) => /: and now$/.test(one.message)));
+  strictEqual(opened(), before);
+});
+
+Deno.test("a server's time that is no time ends neither the channel nor the role", async () => {
+  for (
+    const time of [
+      "-1e300",
+      "1e300",
+      "0.5",
+      "-9007199254740991",
+      "9007199254740991",
+      '"now"',
+      "null",
+    ]
+  ) {
+    await using house = await gatewayHouse({
+      told: (text) => text.replace(/"server_time":\d+/, `"server_time":${time}`),
+    });
+    await house.ready();
+    house.rig.double.drop("fin");
+    house.write("and now");
+    await house.until("heard", () => house.answers().some((one) => /: and now$/.test(one.message)));
+  }
+});
+
+Deno.test("a text with a zero byte is kept whole, on its way in and out, as a file too", async () => {
+  await using house = await gatewayHouse({
+    knobs: { maxPostSize: 600 },
+    rewrite: (_path, text) => text.replaceAll("ZERO", "\\u0000"),
+    told: (text) => text.replaceAll("ZERO", "\\\\u0000"),
+  });
+  await house.ready();
+  house.loop.reply = () => `\0${"All work and no play. ".repeat(600)}\0end`;
+  house.write("one ZERO two");
+  await house.until("taken", () => house.loop.taken.length === 1);
+  strictEqual(house.loop.taken[0]?.text, "one \ufffd two");
+  const whole = () => house.answers().find((one) => one.message === "The whole answer:");
+  await house.until("attached", () => whole() !== undefined);
+  isTrue(house.rig.double.fileText(whole()?.file_ids?.[0] ?? "")?.endsWith("\ufffdend"));
+});
+
 Deno.test("a reaction that is none keeps neither the catch-up nor the owner's own from counting", async () => {
   for (const odd of ["null", '{"user_id":7}', '{"user_id":"x","post_id":"y","emoji_name":1}']) {
     await using house = await gatewayHouse({

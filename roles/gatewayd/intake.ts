@@ -11,6 +11,9 @@ import { parseSaid, Post, Reaction } from "./mattermost.ts";
 import type { Outbound, Store } from "./store.ts";
 import { isOwners, type Place, rootOf, typedText } from "./trust.ts";
 
+/** The server lets no post have more files. */
+const MAX_FILES = 10;
+
 export interface IntakeOptions {
   readonly store: Store;
   readonly health: Health;
@@ -93,7 +96,8 @@ export function makeIntake(options: IntakeOptions) {
 function rowOf(post: Post, as: "turn" | "skipped") {
   const text = typedText(post);
   const listed = post.metadata?.files?.map((file) => file.id) ?? [];
-  const files = (post.file_ids ?? listed).filter((id) => /^[a-z0-9]{26}$/.test(id));
+  const files = (post.file_ids ?? listed).filter((id) => /^[a-z0-9]{26}$/.test(id))
+    .slice(0, MAX_FILES);
   const isCommand = commandOf(text) !== null;
   const isNothing = text.trim() === "" && files.length === 0;
   const kind = as === "skipped" || isNothing ? "skipped" : isCommand ? "command" : "turn";

@@ -12,22 +12,23 @@ export function parseSaid(text: unknown): unknown {
 }
 
 const id = z.string().regex(/^[a-z0-9]{26}$/);
-const time = z.int();
+/** The server's time in Unix milliseconds, or another whole number; one that no clock shows is none. */
+export const Time = z.int().min(-8.64e15).max(8.64e15);
 const key = z.string();
 const text = z.string().transform((said) => said.toWellFormed());
 
 export const FileInfo = z.object({
   id,
   name: text.catch("file"),
-  size: time.catch(0),
+  size: Time.catch(0),
 });
 export type FileInfo = z.output<typeof FileInfo>;
 
 export const Post = z.object({
   id,
-  create_at: time,
-  edit_at: time.default(0).catch(1),
-  delete_at: time.default(0).catch(1),
+  create_at: Time,
+  edit_at: Time.default(0).catch(1),
+  delete_at: Time.default(0).catch(1),
   user_id: text,
   channel_id: id,
   root_id: z.string().regex(/^([a-z0-9]{26})?$/).default(""),
@@ -52,11 +53,11 @@ export const Reaction = z.object({ user_id: text, post_id: id, emoji_name: text 
 export const User = z.object({
   id,
   is_bot: z.boolean().catch(false),
-  delete_at: time.catch(0),
+  delete_at: Time.catch(0),
   roles: text.catch("system_admin"),
 });
 
-export const Channel = z.object({ id, type: text, name: text, delete_at: time.catch(0) });
+export const Channel = z.object({ id, type: text, name: text, delete_at: Time.catch(0) });
 
 /** Every value of the server's configuration is a string. */
 export const ServerConfig = z.object({ MaxPostSize: text.catch("") });
@@ -65,10 +66,11 @@ export const AppError = z.object({ id: text.catch(""), message: text.catch("") }
 export const Uploaded = z.object({ file_infos: z.array(z.object({ id })) });
 export const Anything = z.unknown();
 
+/** A field of another kind counts as absent, so that one odd event does not end the connection. */
 export const SocketMessage = z.object({
-  event: text.optional(),
-  seq: time.optional(),
-  data: z.record(key, z.unknown()).nullish(),
-  status: text.optional(),
-  seq_reply: time.optional(),
+  event: text.optional().catch(undefined),
+  seq: Time.optional().catch(undefined),
+  data: z.record(key, z.unknown()).nullish().catch(null),
+  status: text.optional().catch(undefined),
+  seq_reply: Time.optional().catch(undefined),
 });

@@ -10,7 +10,7 @@
 import { escapeProse } from "../../shared/text/escape.ts";
 
 const BREAK = "\u200b";
-const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$/;
+const FENCE = /^ {0,3}(`{3,}|~{3,})([^`\n]*)$/;
 /** Languages that a client may render instead of showing. */
 const RENDERED = /^(?:latex|tex|katex|math|mermaid|html|svg)$/i;
 

@@ -158,6 +158,21 @@ Deno.test("safeBlocks() the judge itself sees each of the faults in text that wa
   }
 });
 
+Deno.test("safeBlocks() and postsOf() end on texts that make a slow pattern stand still", () => {
+  const of = (text: string, times: number) => text.repeat(times);
+  for (
+    const text of [
+      `\`\`\`${of(" ", 1e6)}\``,
+      `~~~${of("\t", 1e6)}\``,
+      `${of("[", 2e5)}${of("](", 1e5)}`,
+      of("&a", 2e5),
+      of("www", 2e5),
+      of(".a", 2e5),
+      `a${of("\u0301", 2e5)}`,
+    ]
+  ) isTrue(postsOf(safeBlocks(text), 16_000).length > 0);
+});
+
 Deno.test("safeBlocks() makes hidden characters visible and lone surrogates whole", () => {
   strictEqual(show("a\u202eb\u200bc\ud800")[0], "a\\u{202e}b\\u{200b}c\ufffd");
 });

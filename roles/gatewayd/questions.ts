@@ -24,6 +24,7 @@ export interface QuestionsOptions {
   readonly peers: Peers;
   readonly direct: string;
   readonly limit: () => number;
+  readonly signal: AbortSignal;
   /** Whether a reaction of the owner may answer. */
   readonly reactions: boolean;
 }
@@ -110,6 +111,7 @@ export function makeQuestions(options: QuestionsOptions) {
       const { session, approval, code } = asked;
       const answer = emoji === YES ? "approve" : "deny";
       const reply = await peers.answer({ code, answer, session, approval });
+      if (options.signal.aborted) return;
       if (!reply.ok) return void pressed.delete(asked.approval);
       const { outcome } = reply.value.body;
       if (outcome !== "local_only") return questions.closed(approval, outcome);

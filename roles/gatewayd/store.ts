@@ -96,6 +96,8 @@ export type Asked = z.output<typeof Asked>;
 const Count = z.object({ n: z.number() });
 const Cursor = z.object({ at: z.number(), floor: z.number() });
 const DAY_MS = 86_400_000;
+/** A text as it can be kept: read back, it would end at its first zero. */
+const kept = (text: string) => text.replaceAll("\0", "\ufffd");
 
 export type Store = ReturnType<typeof openStore>;
 
@@ -162,7 +164,7 @@ function inboxOf(q: Query, rows: Select<Inbound>, count: Counting) {
     take(row: Omit<Inbound, "cancel">): boolean {
       const { post, channel, root, session, at, edit_at, kind, text, files, state } = row;
       const done = q("INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)")
-        .run(post, channel, root, session, at, edit_at, kind, text, files, state);
+        .run(post, channel, root, session, at, edit_at, kind, kept(text), files, state);
       if (done.changes === 0) return false;
       q("INSERT OR IGNORE INTO threads VALUES (?, ?, ?)").run(session, channel, root);
       return true;
@@ -172,7 +174,7 @@ function inboxOf(q: Query, rows: Select<Inbound>, count: Counting) {
     },
     editInbox(post: string, text: string, files: string, editAt: number): void {
       q("UPDATE inbox SET text = ?, files = ?, edit_at = ? WHERE post = ? AND state = 'new'")
-        .run(text, files, editAt, post);
+        .run(kept(text), files, editAt, post);
     },
     wishCancel(post: string): void {
       q("UPDATE inbox SET cancel = 1 WHERE post = ?").run(post);
@@ -200,7 +202,7 @@ function outboxOf(q: Query, rows: Select<Outbound>, count: Counting, nowUnixMs: 
         `INSERT OR IGNORE INTO outbox
            (key, is_what, channel, root, draft, item, text, file, state, put_unix_ms)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'new', ?)`,
-      ).run(key, is_what, channel, root, draft, item, text, file, nowUnixMs());
+      ).run(key, is_what, channel, root, draft, item, kept(text), kept(file), nowUnixMs());
       return done.changes > 0;
     },
     nextOut: (channel: string): Outbound | undefined =>

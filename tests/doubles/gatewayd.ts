@@ -208,6 +208,8 @@ export interface HouseOptions {
   readonly before?: (rig: Rig) => void;
   /** What the server answers instead of its own text. */
   readonly rewrite?: (path: string, text: string) => string;
+  /** What the connection brings instead of its own text. */
+  readonly told?: (text: string) => string;
 }
 
 /** The way to a server without a certificate. */
@@ -217,10 +219,13 @@ export function plainNetwork(): Network {
   return network.value;
 }
 
-function rewriting(plain: Network, rewrite: HouseOptions["rewrite"]): Network {
-  if (rewrite === undefined) return plain;
+function rewriting(plain: Network, { rewrite, told }: HouseOptions): Network {
+  const open: Network["open"] = (url, headers, on) =>
+    plain.open(url, headers, { ...on, message: (text) => on.message(told?.(text) ?? text) });
+  if (rewrite === undefined) return { ...plain, open };
   return {
     ...plain,
+    open,
     async fetch(input, init) {
       const answer = await plain.fetch(input, init);
       const { status, headers } = answer;
@@ -247,7 +252,7 @@ export async function gatewayHouse(options: HouseOptions = {}): Promise<GatewayH
   const folder = await Deno.makeTempDir({ prefix: "bxg" });
   const loop = options.loop ?? loopDouble();
   const log: string[] = [];
-  const network = rewriting(plainNetwork(), options.rewrite);
+  const network = rewriting(plainNetwork(), options);
   const heedAll = letGoOfLostSockets();
   const config = GatewaydConfig.parse({
     mattermost: { url: rig.double.url, owner_id: rig.owner.id, ...options.mattermost },
