@@ -24,7 +24,7 @@ export type CallRequest = {
   readonly args: string;
 };
 
-export type PendingCall = {
+type PendingCall = {
   readonly state: "queued" | "running" | "waiting_approval";
   readonly approval: ApprovalId | null;
   readonly expiresUnixMs: number | null;
@@ -49,6 +49,20 @@ export type Live = {
   plan: Plan | null;
   ending: Promise<void> | null;
 };
+
+export function liveOf(request: CallRequest, more: Partial<Live> = {}): Live {
+  return {
+    request,
+    abort: new AbortController(),
+    state: "queued",
+    approval: null,
+    leader: null,
+    approvedHash: null,
+    plan: null,
+    ending: null,
+    ...more,
+  };
+}
 
 export type Examined = {
   readonly session: SessionState;

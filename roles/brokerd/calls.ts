@@ -24,6 +24,7 @@ import {
   decisionRecord,
   type Examined,
   type Live,
+  liveOf,
   pendingOf,
   refusal,
   type Refused,
@@ -39,7 +40,7 @@ import { REASONS } from "./reasons.ts";
 import type { Sessions } from "./taint.ts";
 
 type HouseParts = Pick<House, "audit" | "grants" | "results" | "watch" | "stop">;
-export type CallPorts = ExaminePorts & HouseParts & {
+type CallPorts = ExaminePorts & HouseParts & {
   readonly clock: Clock;
   readonly use: CallUse;
   readonly executors: Executors;
@@ -83,16 +84,7 @@ export class Calls {
     if (ulidUnixMs(request.call) <= this.#ports.clock.nowUnixMs() - REMEMBERED_MS) {
       return err("request-invalid", `The call ${request.call} is too old to be a new one`);
     }
-    const live: Live = {
-      request,
-      abort: new AbortController(),
-      state: "queued",
-      approval: null,
-      leader: null,
-      approvedHash: null,
-      plan: null,
-      ending: null,
-    };
+    const live = liveOf(request);
     if (this.#live.size >= MAX_LIVE) return this.#deny(live, null, FULL);
     return this.#step(live);
   }
@@ -154,17 +146,9 @@ export class Calls {
     for (const call of [leader, ...approval.folded]) {
       const known = this.fetch(session, call);
       if (known.ok || known.code !== "not-found") continue;
-      const live: Live = {
-        request: { session, turn, call, tool, args: canonicalText(args) },
-        abort: new AbortController(),
-        state: "waiting_approval",
-        approval,
-        leader: call === leader ? null : leader,
-        approvedHash: null,
-        plan: null,
-        ending: null,
-      };
-      this.#live.set(call, live);
+      const request = { session, turn, call, tool, args: canonicalText(args) };
+      const own = { state: "waiting_approval", approval } as const;
+      this.#live.set(call, liveOf(request, { ...own, leader: call === leader ? null : leader }));
     }
     if (approval.state !== "pending") this.onClosed(approval);
     const led = this.fetch(session, leader);

@@ -36,7 +36,7 @@ import {
 } from "../../tests/doubles/broker_house.ts";
 import { type House, openHouse } from "./house.ts";
 import { peers } from "./peers.ts";
-import { serve, SERVED, TABLE } from "./requests.ts";
+import { serve, TABLE } from "./requests.ts";
 
 type World = {
   readonly home: string;
@@ -193,11 +193,14 @@ async function told(
 
 Deno.test("serve() a kind of another socket, an unknown one and a malformed one are refused and recorded", () =>
   withSockets(async (world) => {
-    deepStrictEqual([...SERVED].sort(), servedBy("brokerd").sort());
-    const kinds = Object.values(TABLE).flatMap((row) => Object.keys(row ?? {}));
-    for (const name of SERVED) {
+    deepStrictEqual(Object.keys(TABLE).sort(), servedBy("brokerd").sort());
+    for (const { kinds, routes } of Object.values(TABLE)) {
+      deepStrictEqual(routes(world.house).map(({ kind }) => kind).sort(), kinds.toSorted());
+    }
+    const kinds = Object.values(TABLE).flatMap((row) => row.kinds);
+    for (const name of servedBy("brokerd")) {
       for (const kind of new Set([...kinds, "nonsense", "approval_post"])) {
-        if (Object.hasOwn(TABLE[name] ?? {}, kind)) continue;
+        if (TABLE[name]?.kinds.includes(kind)) continue;
         const any = exchange({
           request: message(kind, {}),
           replies: [message("never", {})],
