@@ -4,12 +4,12 @@ import { SESSION_START } from "../../shared/labels/label.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
 import { type AllowGrant, type GrantFile } from "./grant_schema.ts";
-import { PLACES } from "./builtin_tools.ts";
+import type { BuiltInName } from "./builtin_tools.ts";
 
 type Policy = Exclude<GrantFile, { mode: "deny" }>;
 
 /** Trusted by itself: the label of what comes back is the one that memoryd gives it. */
-function policy(tool: keyof typeof PLACES, more: Partial<Policy>): Policy {
+function policy(tool: BuiltInName, more: Partial<Policy>): Policy {
   return {
     tool,
     mode: "auto",
@@ -48,6 +48,3 @@ export function builtInGrants(identityWrites: "auto" | "staged" | "ask"): readon
     real_paths: [],
   }));
 }
-
-/** The tools that only built-in grants govern. */
-export const BUILT_IN_NAMES: ReadonlySet<string> = new Set(Object.keys(PLACES));

@@ -6,7 +6,7 @@
 //    audit log has begun two files after it, so that no clock that is wrong at a start forgets it. An
 //    id older than a month is never taken for a new call, so forgetting one cannot repeat it.
 import { z } from "zod";
-import { type Disk, DiskError, type DiskFile } from "../../shared/disk/disk.ts";
+import type { Disk, DiskFile } from "../../shared/disk/disk.ts";
 import {
   attempt,
   makeFolders,
@@ -16,7 +16,7 @@ import {
 } from "../../shared/disk/durable.ts";
 import { CallId, SessionId, Sha256, TurnId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { Label } from "../../shared/labels/label.ts";
-import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { sha256, sha256Hex } from "../../shared/tool/digest.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
 import { storedAs } from "./stored.ts";
@@ -41,7 +41,7 @@ export const StoredResult = z.strictObject({
 export type StoredResult = z.output<typeof StoredResult>;
 
 /** SHA-256 of no bytes at all. */
-export const NOTHING_SHA256 = sha256Hex(new Uint8Array());
+const NOTHING_SHA256 = sha256Hex(new Uint8Array());
 
 /** The outcome of a call that gave no output, to be completed by who knows more. */
 export function emptyResult(
@@ -143,15 +143,9 @@ export function callResultsIn(
       }
     },
     share(from, to) {
-      return attempt(() => {
-        try {
-          disk.link(outPath(from), outPath(to));
-        } catch (thrown) {
-          const isFine = thrown instanceof DiskError &&
-            ["not_found", "already_exists"].includes(thrown.kind);
-          if (!isFine) throw thrown;
-        }
-      });
+      const shared = attempt(() => disk.link(outPath(from), outPath(to)));
+      const isFine = shared.ok || ["file-missing", "file-exists"].includes(shared.code);
+      return isFine ? ok(undefined) : shared;
     },
     acknowledge(result) {
       if (result.is_acked) return ok(undefined);
@@ -166,17 +160,11 @@ function sinkTo(disk: Disk, path: string): OutputSink {
   const hash = sha256();
   let bytes = 0;
   let file: DiskFile | null = null;
-  let failure: string | null = null;
+  let failure: Err | null = null;
   const guarded = (step: () => void): boolean => {
-    if (failure !== null) return false;
-    try {
-      step();
-      return true;
-    } catch (thrown) {
-      if (!(thrown instanceof DiskError)) throw thrown;
-      failure = messageOf(thrown);
-      return false;
-    }
+    const done = failure ?? attempt(step);
+    if (!done.ok) failure = done;
+    return done.ok;
   };
   return {
     write(piece) {
@@ -192,8 +180,9 @@ function sinkTo(disk: Disk, path: string): OutputSink {
       guarded(() => open?.sync());
       open?.close();
       file = null;
-      if (failure !== null) return err("disk-full", `The output could not be kept: ${failure}`);
-      return ok({ bytes, sha256: hash.hex() });
+      return failure === null
+        ? ok({ bytes, sha256: hash.hex() })
+        : err("disk-full", `The output could not be kept: ${failure.detail}`);
     },
   };
 }

@@ -7,7 +7,6 @@
 // 3. Taking the plan spends the decision; there is no second time.
 // 4. The check is syntax (`#plan in x`), which no patched prototype changes. What is left is a
 //    debugger on the process, and code in this file.
-import { BUILT_IN_NAMES } from "./builtin_grants.ts";
 import type { Tool } from "./catalog.ts";
 import { evaluate, type GrantSet, type JsonObject } from "./grant_match.ts";
 import type { Grant } from "./grant_schema.ts";
@@ -79,17 +78,8 @@ export type Ruling =
  * or null; it turns an `ask` for exactly that plan into a decision, and nothing else.
  */
 export function decide(one: Case, approvedHash: string | null): Ruling {
-  const verdict = evaluate(one.set, {
-    tool: one.tool.manifest.name,
-    args: one.args,
-    paths: one.paths,
-    network: one.tool.manifest.network,
-    job: one.job,
-    label: one.caller.label,
-    nowUnixMs: one.nowUnixMs,
-    isStopped: one.isStopped,
-    used: one.used,
-  }, BUILT_IN_NAMES);
+  const { name: tool, network } = one.tool.manifest;
+  const verdict = evaluate(one.set, { ...one, tool, network, label: one.caller.label });
   if (verdict.verdict === "deny") {
     return { ruling: "deny", code: verdict.code, grant: verdict.grant };
   }

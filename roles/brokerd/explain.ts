@@ -3,7 +3,6 @@ import type { SessionId } from "../../shared/ids/ids.ts";
 import { fullLabelText, type Label } from "../../shared/labels/label.ts";
 import { escapeForDisplay } from "../../shared/text/escape.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
-import { BUILT_IN_NAMES } from "./builtin_grants.ts";
 import { parseArguments } from "./catalog.ts";
 import { evaluate } from "./grant_match.ts";
 import type { House } from "./house.ts";
@@ -74,7 +73,7 @@ export function explain(
     nowUnixMs: clock.nowUnixMs(),
     isStopped: house.stop.isStopped(),
     used: { turn: 0, day: 0 },
-  }, BUILT_IN_NAMES);
+  });
   for (const { grant, said } of verdict.findings) say(`grant ${grant}: ${said}`);
   const code = verdict.verdict === "deny" ? verdict.code : verdict.verdict;
   // The grant that came nearest, or the one that denies.

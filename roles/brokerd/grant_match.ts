@@ -10,6 +10,7 @@
 import { classWithin, coversLabel, join, type Label } from "../../shared/labels/label.ts";
 import { globMatches } from "../../shared/text/glob.ts";
 import { looksLikeHttp, readHttpUrl } from "../../shared/url/origin.ts";
+import { isBuiltInName } from "./builtin_tools.ts";
 import type { AllowGrant, DenyGrant, Grant, GrantLimits } from "./grant_schema.ts";
 import { MISS_ORDER, type Reason } from "./reasons.ts";
 
@@ -69,12 +70,8 @@ export type Verdict =
     readonly findings: readonly Finding[];
   };
 
-/** The verdict on `question`; `isBuiltIn` names the tools whose grants no file can touch. */
-export function evaluate(
-  set: GrantSet,
-  question: Question,
-  isBuiltIn: ReadonlySet<string>,
-): Verdict {
+/** The verdict on `question`. No file touches the grants of a built-in tool. */
+export function evaluate(set: GrantSet, question: Question): Verdict {
   const deny = (code: Reason, grant: Grant | null, findings: readonly Finding[]): Verdict => ({
     verdict: "deny",
     code,
@@ -83,7 +80,7 @@ export function evaluate(
   });
   if (question.isStopped) return deny("stopped", null, []);
   const isBlocked = set.isAllBlocked || set.blockedTools.has(question.tool);
-  if (isBlocked && !isBuiltIn.has(question.tool)) return deny("grants_invalid", null, []);
+  if (isBlocked && !isBuiltInName(question.tool)) return deny("grants_invalid", null, []);
   const findings: Finding[] = [];
   // An origin that is denied is none that a call to another one may be led to.
   const barred: string[] = [];

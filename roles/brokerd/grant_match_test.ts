@@ -3,7 +3,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { DATA_CLASSES } from "../../shared/labels/label.ts";
-import { BUILT_IN_NAMES, builtInGrants } from "./builtin_grants.ts";
+import { builtInGrants } from "./builtin_grants.ts";
 import { evaluate, type GrantSet, type NamedPath, type Question } from "./grant_match.ts";
 import { type AllowGrant, type DenyGrant, type Grant, GrantFile } from "./grant_schema.ts";
 
@@ -71,7 +71,7 @@ const question = (more: Partial<Question> = {}): Question => ({
 });
 
 const rule = (grants: readonly Grant[], asked = question(), more: Partial<GrantSet> = {}) => {
-  const verdict = evaluate(setOf(grants, more), asked, BUILT_IN_NAMES);
+  const verdict = evaluate(setOf(grants, more), asked);
   return verdict.verdict === "deny" ? verdict.code : verdict.verdict;
 };
 
@@ -139,7 +139,7 @@ Deno.test("evaluate() of several grants that fit, the strictest word counts, whi
   });
   const asked = question({ network: true, args: { url: "https://a.example:443/" } });
   for (const grants of [[loose, strict], [strict, loose], [strict, loose, strict]]) {
-    const verdict = evaluate(setOf(grants), asked, BUILT_IN_NAMES);
+    const verdict = evaluate(setOf(grants), asked);
     ok(verdict.verdict === "auto");
     const { grant } = verdict;
     strictEqual(grant.result_class, "private");
@@ -149,12 +149,12 @@ Deno.test("evaluate() of several grants that fit, the strictest word counts, whi
     strictEqual(grant.secret, undefined, "a secret went out that only one of them names");
     ok(verdict.limits.some((one) => one.timeout_s === 2));
   }
-  const both = evaluate(setOf([loose, { ...loose, name: "c.toml" }]), asked, BUILT_IN_NAMES);
+  const both = evaluate(setOf([loose, { ...loose, name: "c.toml" }]), asked);
   ok(both.verdict === "auto" && both.grant.secret?.name === "key" && !both.grant.untrusted);
   const other = { ...loose, secret: { name: "other", as: "header:X-Key" } };
-  const two = evaluate(setOf([loose, other]), asked, BUILT_IN_NAMES);
+  const two = evaluate(setOf([loose, other]), asked);
   ok(two.verdict === "auto" && two.grant.secret === undefined);
-  const asking = evaluate(setOf([{ ...strict, mode: "ask" }, loose]), asked, BUILT_IN_NAMES);
+  const asking = evaluate(setOf([{ ...strict, mode: "ask" }, loose]), asked);
   ok(asking.verdict === "auto" && !asking.grant.untrusted, "auto counts alone, over ask");
 });
 
@@ -293,7 +293,7 @@ const arbWord = fc.record({
 
 Deno.test("evaluate() the order of files changes nothing, and one more that fits only makes it stricter", () => {
   const word = (grants: readonly Grant[], asked: Question) => {
-    const verdict = evaluate(setOf(grants), asked, BUILT_IN_NAMES);
+    const verdict = evaluate(setOf(grants), asked);
     if (verdict.verdict === "deny") return { said: verdict.verdict };
     const { result_class, untrusted, approver, secret, image } = verdict.grant;
     return {
@@ -356,10 +356,10 @@ Deno.test("evaluate() a higher label never lets more through", () => {
 Deno.test("evaluate() a grant for another tool changes nothing at all", () => {
   fc.assert(
     fc.property(arbGrants, arbQuestion, arbAllow, arbDeny, (grants, asked, more, less) => {
-      const before = evaluate(setOf(grants), asked, BUILT_IN_NAMES);
+      const before = evaluate(setOf(grants), asked);
       const unrelated = [{ ...more, tool: "zz" }, { ...less, tool: "zz" }];
-      deepStrictEqual(evaluate(setOf([...grants, ...unrelated]), asked, BUILT_IN_NAMES), before);
-      deepStrictEqual(evaluate(setOf([...unrelated, ...grants]), asked, BUILT_IN_NAMES), before);
+      deepStrictEqual(evaluate(setOf([...grants, ...unrelated]), asked), before);
+      deepStrictEqual(evaluate(setOf([...unrelated, ...grants]), asked), before);
     }),
     { numRuns: 1_000 },
   );

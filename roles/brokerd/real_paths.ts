@@ -2,7 +2,7 @@
 // are resolved by the system; what cannot be resolved keeps its own name and so matches no grant
 // that it only pretends to lie in.
 import { type Disk, DiskError } from "../../shared/disk/disk.ts";
-import { parentOf } from "../../shared/disk/durable.ts";
+import { attempt, parentOf } from "../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import type { Manifest, PathArgument } from "../../shared/tool/manifest.ts";
 import { covers, type JsonObject, type NamedPath } from "./grant_match.ts";
@@ -57,17 +57,16 @@ function resolveOne(disk: Disk, need: PathArgument, asked: string): ResolvedPath
 }
 
 function kindProblem(disk: Disk, path: string, kind: "file" | "folder"): string | null {
-  try {
-    const there = disk.lstat(path);
-    if (there.kind !== kind) return `There is a ${there.kind}, not a ${kind}, at that path`;
-    // Another name of the same file may lie anywhere.
-    return kind === "file" && there.links !== 1 ? "That file has other names (hard links)" : null;
-  } catch (thrown) {
-    if (!(thrown instanceof DiskError)) throw thrown;
-    return thrown.kind === "not_found"
+  const there = attempt(() => disk.lstat(path));
+  if (!there.ok) {
+    return there.code === "file-missing"
       ? `There is no ${kind} at that path`
       : `The ${kind} at that path cannot be looked at`;
   }
+  const found = there.value;
+  if (found.kind !== kind) return `There is a ${found.kind}, not a ${kind}, at that path`;
+  // Another name of the same file may lie anywhere.
+  return kind === "file" && found.links !== 1 ? "That file has other names (hard links)" : null;
 }
 
 /** The arguments as the container sees them: each path below its mount. */

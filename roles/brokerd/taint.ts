@@ -14,17 +14,18 @@ import { SessionId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { equalLabel, join, Label, SESSION_START } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
+import type { BodyOf } from "../../shared/wire/exchange.ts";
+import type { SESSION_OPEN } from "../../shared/wire/loop_broker.ts";
 import type { Audit } from "./audit.ts";
 import type { AuditRecord } from "./audit_records.ts";
 import { storedAs } from "./stored.ts";
 
-const KINDS = ["main", "chat", "job", "run"] as const;
 const PREFIX = { main: "mm-", chat: "chat-", job: "job-", run: "run-" } as const;
 
 export const SessionState = z.strictObject({
   v: z.literal(1),
   session: SessionId,
-  as: z.enum(KINDS),
+  as: z.enum(["main", "chat", "job", "run"]),
   job: z.string().nullable(),
   workspace: z.string().nullable(),
   label: Label,
@@ -33,12 +34,7 @@ export const SessionState = z.strictObject({
 });
 export type SessionState = z.output<typeof SessionState>;
 
-export type Opening = {
-  readonly session: SessionId;
-  readonly kind: (typeof KINDS)[number];
-  readonly job: string | null;
-  readonly workspace: string | null;
-};
+type Opening = BodyOf<(typeof SESSION_OPEN)["request"]>;
 
 /** Adds what one audit record says about a session. Pure but for `states`. */
 export function foldSession(states: Map<SessionId, SessionState>, record: AuditRecord): void {
@@ -48,23 +44,14 @@ export function foldSession(states: Map<SessionId, SessionState>, record: AuditR
     const raises = before?.raises ?? [];
     const joined = join(label, before?.label ?? label);
     states.set(session, { v: 1, session, as, job, workspace, label: joined, raises });
-  } else if (record.kind === "raise") {
-    lift(states, record.session, record.label, record.why, record.time);
-  } else if (record.kind === "result") {
-    lift(states, record.session, record.session_label, `call ${record.call}`, record.time);
+  } else if (record.kind === "raise" || record.kind === "result") {
+    const before = states.get(record.session);
+    if (before === undefined) return;
+    const after = record.kind === "raise"
+      ? lifted(before, record.label, record.why, record.time)
+      : lifted(before, record.session_label, `call ${record.call}`, record.time);
+    states.set(record.session, after);
   }
-}
-
-function lift(
-  states: Map<SessionId, SessionState>,
-  session: SessionId,
-  label: Label,
-  why: string,
-  time: string,
-): void {
-  const before = states.get(session);
-  if (before === undefined) return;
-  states.set(session, lifted(before, label, why, time));
 }
 
 function lifted(state: SessionState, label: Label, why: string, time: string): SessionState {
@@ -84,7 +71,7 @@ export interface Sessions {
   absorb(session: SessionId, label: Label, why: string): Result<SessionState>;
 }
 
-export type SessionPorts = { readonly disk: Disk; readonly clock: Clock; readonly home: string };
+type SessionPorts = { readonly disk: Disk; readonly clock: Clock; readonly home: string };
 
 type Rise = Parameters<Sessions["raise"]>;
 

@@ -1,7 +1,6 @@
 // Incident classes that aim at files, addresses, memory and the model's own words: each test is the
 // attack.
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
-import { BUILT_IN_NAMES } from "../../roles/brokerd/builtin_grants.ts";
 import { evaluate } from "../../roles/brokerd/grant_match.ts";
 import { resolvePaths } from "../../roles/brokerd/real_paths.ts";
 import { forward, type Way } from "../../roles/egressd/forward.ts";
@@ -83,7 +82,7 @@ incident("symlinks, and the time between check and use", [
         nowUnixMs: 0,
         isStopped: false,
         used: { turn: 0, day: 0 },
-      }, BUILT_IN_NAMES).verdict === "auto";
+      }).verdict === "auto";
     };
     ok(runs(readManifest, `${granted}/plain`) && runs(writeManifest, `${granted}/fresh`));
     const ways = [

@@ -2,7 +2,6 @@
 // here that live beside their code; a name that is no longer there fails.
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
 import { z } from "zod";
-import { BUILT_IN_NAMES } from "../../roles/brokerd/builtin_grants.ts";
 import { evaluate } from "../../roles/brokerd/grant_match.ts";
 import { GrantFile } from "../../roles/brokerd/grant_schema.ts";
 import { ok as good } from "../../shared/results/result.ts";
@@ -148,7 +147,7 @@ incident("first-token allow-lists", [
       nowUnixMs: 0,
       isStopped: false,
       used: { turn: 0, day: 0 },
-    }, BUILT_IN_NAMES).verdict;
+    }).verdict;
   strictEqual(verdict(["git", "log"]), "auto");
   const tails = [
     ";",

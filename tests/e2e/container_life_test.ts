@@ -89,12 +89,13 @@ containerTest(
 containerTest(
   "sweep() removes what an earlier life left, and nothing of another home",
   async (h) => {
+    const owner = await ownerOf(h);
     const other = await startOrphan(h, "hang", 60);
     const mine = podman([
       ...[
         "create",
         "--pull=never",
-        `--label=${OWNER_LABEL}=${await ownerOf(h)}`,
+        `--label=${OWNER_LABEL}=${owner}`,
         `--name=bx-left-${Deno.pid}`,
       ],
       `localhost/boxmaker/toolkit@sha256:${h.image.digest}`,
@@ -106,7 +107,7 @@ containerTest(
         environment: podmanEnvironment(testFolders()),
         folder: testFolders().store,
       });
-      const swept = await podmanOver(port, systemClock, "runc").sweep(await ownerOf(h));
+      const swept = await podmanOver(port, systemClock, "runc").sweep(owner);
       deepStrictEqual(swept, { ok: true, value: 1 });
       strictEqual(await isGone(`bx-left-${Deno.pid}`), true);
       strictEqual(await isGone(other.name), false);
