@@ -67,14 +67,12 @@ export async function slotsOf(model: Pick<Model, "look">, name: string) {
   return parsed.success ? parsed.data : null;
 }
 
-/** The properties of the loaded model; null when the server does not tell. */
-export async function modelFacts(model: Model, name: string): Promise<Result<ModelFacts | null>> {
+/** The properties of the loaded model; what the server does not tell is null. */
+export async function modelFacts(model: Model, name: string): Promise<Result<ModelFacts>> {
   const query = new URLSearchParams({ model: name, autoload: "false" });
   const seen = await model.look(`/props?${query}`);
   if (!seen.ok) return seen;
-  const parsed = Props.safeParse(seen.value);
-  if (!parsed.success) return ok(null);
-  const props = parsed.data;
+  const props: z.output<typeof Props> = Props.safeParse(seen.value).data ?? {};
   return ok({
     build: props.build_info?.slice(0, 200) ?? null,
     model: props.model_alias?.slice(0, 200) ?? null,

@@ -94,13 +94,14 @@ async function run(options: SelfTestOptions, state: State): Promise<Result<null>
   state.checks = CHECKS.map((check) => ({ check, state: "running" }));
   const checks: Check[] = [];
   const tested = await trials(options, await testSlot(options), checks);
-  const facts = await modelFacts(options.model, options.config.inference.model);
-  if (!tested.ok) {
+  const { model } = options.config.inference;
+  const facts = tested.ok ? await modelFacts(options.model, model) : tested;
+  if (!facts.ok) {
     state.checks = NOT_RUN;
-    return tested;
+    return facts;
   }
-  state.facts = facts.ok ? facts.value : null;
-  state.checks = [{ check: "settings", state: settings(options.config, state.facts) }, ...checks];
+  state.facts = facts.value;
+  state.checks = [{ check: "settings", state: settings(options.config, facts.value) }, ...checks];
   state.endedMs = options.clock.monotonicMs();
   const isGood = state.checks.every((one) => !one.state.startsWith("failed"));
   state.verdict = isGood ? "passed" : "failed";
@@ -117,8 +118,7 @@ async function testSlot({ model, config }: SelfTestOptions): Promise<number> {
 }
 
 /** What the server is, against what the owner recorded. */
-function settings(config: LoopdConfig, facts: ModelFacts | null): string {
-  if (facts === null) return "not-applicable: the server does not tell its properties";
+function settings(config: LoopdConfig, facts: ModelFacts): string {
   const { expected, slots } = config.inference;
   const pairs = [
     ["build", expected.build, facts.build],
@@ -127,12 +127,15 @@ function settings(config: LoopdConfig, facts: ModelFacts | null): string {
     ["slots", expected.slots, facts.slots],
   ] as const;
   const wrong = pairs.filter(([, want, have]) => want !== undefined && want !== have)
-    .map(([name, want, have]) => `${name} is ${have}, recorded is ${want}`);
+    .map(([name, want, have]) => `${name} is ${have ?? "not told"}, recorded is ${want}`);
   if (facts.slots !== null && slots.main >= facts.slots) {
     wrong.push(`slot ${slots.main} is configured, the server has ${facts.slots}`);
   }
   if (facts.printsDate) wrong.push("the template prints the date");
-  return wrong.length > 0 ? `failed: ${wrong.join("; ")}` : "ok";
+  if (wrong.length > 0) return `failed: ${wrong.join("; ")}`;
+  return pairs.every(([, , have]) => have === null)
+    ? "not-applicable: the server does not tell its properties"
+    : "ok";
 }
 
 async function trials(
@@ -161,8 +164,9 @@ async function trials(
   const second = await put([...first, ...exchangeOf(answer)], 1_000_000);
   if (!second.ok) return second;
   checks.push({ check: "cache-reuse", state: reuse(answer, second.value) });
-  const ended = await endOfThinking(answer, () => put(first, 1));
-  checks.push({ check: "end-of-thinking", state: ended });
+  const ended = answer.reasoning === "" ? null : await put(first, 1);
+  if (ended?.ok === false && ended.code !== "thinking-limit") return ended;
+  checks.push({ check: "end-of-thinking", state: endOfThinking(ended) });
   return ok(null);
 }
 
@@ -220,11 +224,7 @@ function reuse(first: Answer, second: Answer): string {
   return second.timings.cache_n * 2 >= expected ? `ok: ${said}` : `failed: ${said}`;
 }
 
-async function endOfThinking(
-  first: Answer,
-  again: () => Promise<Result<unknown>>,
-): Promise<string> {
-  if (first.reasoning === "") return "not-applicable: the model did not think";
-  const ended = await again();
+function endOfThinking(ended: Result<Answer> | null): string {
+  if (ended === null) return "not-applicable: the model did not think";
   return ended.ok ? "ok" : `failed: ${ended.code}: ${ended.detail}`.slice(0, 500);
 }

@@ -17,6 +17,7 @@ import {
   makeFolders,
   readWhole,
   removeFile,
+  replaceFile,
 } from "../../shared/disk/durable.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
 import { join, type Label } from "../../shared/labels/label.ts";
@@ -49,7 +50,7 @@ export function newestEpoch(disk: Disk, folder: string): Result<number> {
   const entries = attempt(() => disk.list(folder));
   if (!entries.ok) return entries.code === "file-missing" ? err("not-found", folder) : entries;
   const epochs = entries.value.flatMap((entry) => {
-    const found = /^(\d{1,6})\.baseline\.json$/.exec(entry.name);
+    const found = /^(0|[1-9]\d{0,5})\.baseline\.json$/.exec(entry.name);
     return found === null ? [] : [Number(found[1])];
   });
   return epochs.length === 0
@@ -237,7 +238,8 @@ function archive(disk: Disk, folder: string, bytes: Uint8Array): Result<string> 
   const made = makeFolders(disk, `${folder}/artifacts`);
   if (!made.ok) return made;
   const name = sha256Hex(bytes);
-  const written = createIdempotent(disk, `${folder}/artifacts/${name}`, bytes);
+  // Whatever lies there under this name is these bytes, or damaged.
+  const written = replaceFile(disk, `${folder}/artifacts/${name}`, bytes);
   return written.ok ? ok(name) : written;
 }
 

@@ -266,20 +266,18 @@ async function work(options: SessionsOptions, state: State, live: Live): Promise
     const abort = new AbortController();
     const id = turn;
     live.running = { turn, abort };
-    // A restarted brokerd may have other tools.
-    live.catalogs = null;
     const carryOn = () => carryMessage(options, state, live, id);
-    const done = await runTurn({ house, session: live, turn, signal: abort.signal, carryOn });
-    live.running = null;
-    if (stopping.aborted) return;
-    state.problem = done.ok ? null : done;
-    if (!done.ok) {
-      house.ports.log(`turn ${turn}: ${done.code}: ${done.detail}`);
-      live.queue.unshift(turn);
-      await house.ports.clock.sleep(DISK_RETRY_MS, stopping);
+    for (;;) {
+      // A restarted brokerd may have other tools.
+      live.catalogs = null;
+      const done = await runTurn({ house, session: live, turn, signal: abort.signal, carryOn });
       if (stopping.aborted) return;
-      continue;
+      state.problem = done.ok ? null : done;
+      if (done.ok) break;
+      house.ports.log(`turn ${turn}: ${done.code}: ${done.detail}`);
+      await house.ports.clock.sleep(DISK_RETRY_MS, stopping);
     }
+    live.running = null;
     aside(house, memory.updated(live.file.id));
   }
   live.worker = null;

@@ -5,6 +5,7 @@ import { systemClock } from "../../shared/clock/clock.ts";
 import { seededRandom } from "../../shared/clock/random.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { type Disk, DiskError } from "../../shared/disk/disk.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
 import { ApprovalId, SessionId, ulid } from "../../shared/ids/ids.ts";
 import { call as ask } from "../../shared/wire/dial.ts";
 import {
@@ -23,7 +24,8 @@ import {
   startLoopdHouse,
   value,
 } from "../../tests/doubles/loopd_house.ts";
-import { call, say, type Script, speak, waitFor } from "../../tests/doubles/llama/turn.ts";
+import { call, inOrder, say, type Script, speak, waitFor } from "../../tests/doubles/llama/turn.ts";
+import { asked, hurried, until } from "../../tests/doubles/loopd_rig.ts";
 
 const session = newSession();
 const passing: Script = (request) => {
@@ -49,9 +51,6 @@ function houseTest(
   });
 }
 
-const until = async (claim: () => boolean) => {
-  while (!claim()) await systemClock.sleep(10);
-};
 const logPath = (house: LoopdHouse, id = session) => `${house.home}/sessions/${id}/0.jsonl`;
 const owner = (house: LoopdHouse) => `${house.home}/run/owner.sock`;
 
@@ -322,5 +321,46 @@ Deno.test("runTurn() finishes a turn whose answer a full disk could not hold, on
   assert(status.problems.some((one) => one.code === "disk-full"));
   fill("free");
   strictEqual((await house.item((item) => item.turn === turn)).text, "Kept.");
+  await house.stop();
+});
+
+Deno.test("cancel() holds although a full disk cannot note it at once", async () => {
+  const { disk, fill } = fillable();
+  const clock = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 15_000 ? 50 : ms, signal),
+  };
+  const house = await startLoopdHouse({ disk, clock });
+  house.llama.script(passing);
+  await house.say(session, "one");
+  const never = Promise.withResolvers<void>();
+  house.llama.script(() => speak(waitFor(never.promise), say("Too late.")));
+  const before = asked(house).length;
+  const { turn } = value(await house.submit(session, "two")).body;
+  await until(() => asked(house).length > before);
+  fill("full");
+  await house.cancel(session);
+  await until(() => house.log.some((line) => line.includes("disk-full")));
+  house.llama.script(passing);
+  fill("free");
+  const item = await house.item((item) => item.turn === turn);
+  deepStrictEqual([item.kind, item.code], ["notice", "turn-cancelled"]);
+  strictEqual(asked(house).length, before + 1);
+  never.resolve();
+  await house.stop();
+});
+
+Deno.test("runTurn() ends a turn although the artifact of its result was damaged before", async () => {
+  const house = await startLoopdHouse({ clock: hurried });
+  house.broker.tool("clock", () => ({ output: new Uint8Array([0xff, 0xfe]) }));
+  house.llama.script(passing);
+  await house.say(session, "one");
+  const folder = `${house.home}/sessions/${session}/artifacts`;
+  await Deno.mkdir(folder);
+  const name = sha256Hex(new Uint8Array([0xff, 0xfe]));
+  await Deno.writeTextFile(`${folder}/${name}`, "other bytes");
+  house.llama.script(inOrder(speak(call("clock", {})), speak(say("Noon."))));
+  strictEqual((await house.say(session, "two")).text, "Noon.");
+  deepStrictEqual(await Deno.readFile(`${folder}/${name}`), new Uint8Array([0xff, 0xfe]));
   await house.stop();
 });
