@@ -1,6 +1,7 @@
 // Guards the order of record and effect on a disk that is full at any one write: what the owner is told,
 // and what happens, stands in the log before, as a power cut at that very moment would leave it.
-import { ok, strictEqual } from "node:assert";
+import { ok, strictEqual, throws } from "node:assert";
+import { DiskError } from "../../shared/disk/disk.ts";
 import { readChain } from "../../shared/chain/chain_reader.ts";
 import { settled } from "../../tests/doubles/manual_clock.ts";
 import type { FaultyDisk } from "../../tests/doubles/faulty_disk.ts";
@@ -9,6 +10,7 @@ import {
   grantToml,
   HOME,
   newCall,
+  newSession,
   newTurn,
   openChat,
   ROOT,
@@ -103,5 +105,26 @@ Deno.test("answer() on a disk that is full at any write no yes is told or follow
       while (await oneYes(failAt, lasting, isKilled)) failAt++;
       ok(failAt > 10, `${failAt} writes were met`);
     }
+  }
+});
+
+Deno.test("openHouse() a sync that fails ends the process, whatever file it was for", () => {
+  for (const part of ["/sessions/", "/approvals/", "/results/"]) {
+    const test = testHouse(OPTIONS);
+    const house = test.open();
+    const session = part === "/sessions/" ? newSession() : openChat(house);
+    const open = test.disk.open;
+    test.disk.open = (path, mode) => {
+      const file = open(path, mode);
+      const sync = () => {
+        throw new DiskError("io", "Injected: the sync failed");
+      };
+      return path.includes(part) ? { ...file, sync } : file;
+    };
+    const ids = { session, turn: newTurn(), call: newCall(), args: ARGS };
+    throws(() => {
+      house.sessions.open({ session, kind: "chat", job: null, workspace: null });
+      house.calls.request({ ...ids, tool: part === "/results/" ? "no_such_tool" : "list_dir" });
+    }, DiskDied);
   }
 });

@@ -5,6 +5,7 @@ import type { Random } from "../../shared/clock/random.ts";
 import type { BrokerdConfig } from "../../shared/config/brokerd.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { makeFolders } from "../../shared/disk/durable.ts";
+import { endingDisk } from "../../shared/disk/ending_disk.ts";
 import type { SessionId } from "../../shared/ids/ids.ts";
 import type { Log } from "../../shared/log/log.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
@@ -69,7 +70,8 @@ export interface House {
 }
 
 /** Opens the house. Fails with `audit-broken` or a code of the disk; then nothing may be served. */
-export function openHouse(ports: HousePorts): Result<House> {
+export function openHouse(given: HousePorts): Result<House> {
+  const ports = { ...given, disk: endingDisk(given.disk, given.fatal) };
   const { home, disk, clock } = ports;
   const folders = makeFolders(disk, `${home}/broker`);
   if (!folders.ok) return folders;
