@@ -3,9 +3,13 @@
 // 1. A folder is 0711 and its socket 0666, because a container's user is a stranger on the host; both lie
 //    below a folder of mode 0700 that no other user of the host can enter.
 // 2. The client dials from an IPv4 address only: ranges of IPv6 cannot be denied by a flag.
-// 3. No connection is used twice: when a reused one closes before its answer, the runtime sends the same
+// 3. A program's connections wait, unaccepted, when it has as many as it may: it cannot take the
+//    descriptors that other calls live on.
+// 4. No connection is used twice: when a reused one closes before its answer, the runtime sends the same
 //    request again by itself, and one approval would have two effects.
 import { messageOf } from "../../shared/results/result.ts";
+import { closeQuietly } from "../../shared/wire/frame.ts";
+import { listenRaw } from "../../shared/wire/listen.ts";
 
 export interface Client {
   fetch(url: string, init: RequestInit): Promise<Response>;
@@ -31,20 +35,23 @@ export interface CallSocket {
   close(): Promise<void>;
 }
 
-/** Serves `handle` on `s.sock` in a new folder. Throws when it cannot be made. */
+/** Serves `handle` on `s.sock` in a new folder, `most` connections at once. Throws when it cannot be made. */
 export function openCallSocket(
   folder: string,
-  handle: (request: Request) => Promise<Response>,
+  most: number,
+  handle: Deno.ServeHandler<Deno.UnixAddr>,
   log: (line: string) => void,
 ): CallSocket {
   Deno.mkdirSync(folder, { mode: 0o711 });
   const path = `${folder}/s.sock`;
+  // Beside the folder, where no program can dial.
+  const inner = `${folder}.sock`;
   const stop = new AbortController();
   try {
     Deno.chmodSync(folder, 0o711);
     const server = Deno.serve({
       transport: "unix",
-      path,
+      path: inner,
       signal: stop.signal,
       onListen: () => {},
       onError(thrown) {
@@ -52,18 +59,80 @@ export function openCallSocket(
         return new Response("egressd: failed\n", { status: 502 });
       },
     }, handle);
+    const served = server.finished.catch((thrown) => log(`a call ends: ${messageOf(thrown)}`));
+    const listener = listenRaw(path);
     Deno.chmodSync(path, 0o666);
+    const door = keepDoor(listener, inner, most, stop.signal);
     return {
       async close() {
         stop.abort();
-        await server.finished;
+        listener.close();
+        await Promise.all([served, door]);
         removeFolder(folder);
+        removeFolder(inner);
       },
     };
   } catch (thrown) {
     stop.abort();
     removeFolder(folder);
     throw thrown;
+  }
+}
+
+/** Lets connections in to the server inside, until the signal aborts; it never rejects. */
+async function keepDoor(
+  listener: Deno.UnixListener,
+  inner: string,
+  most: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const open = new Set<Promise<void>>();
+  while (!signal.aborted) {
+    if (open.size >= most) {
+      await Promise.race(open);
+      continue;
+    }
+    try {
+      const program = await listener.accept();
+      const passed = pass(program, inner, signal).finally(() => open.delete(passed));
+      open.add(passed);
+    } catch {
+      // Closed, which ends the loop, or out of descriptors, which passes.
+      if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+  await Promise.all(open);
+}
+
+/** Passes bytes both ways until the server's side ends. */
+async function pass(program: Deno.UnixConn, inner: string, signal: AbortSignal): Promise<void> {
+  const server = await Deno.connect({ transport: "unix", path: inner }).catch(() => null);
+  const end = () => {
+    closeQuietly(program);
+    if (server !== null) closeQuietly(server);
+  };
+  signal.addEventListener("abort", end);
+  if (server !== null && !signal.aborted) {
+    const up = carry(program, server);
+    await carry(server, program);
+    end();
+    await up;
+  }
+  end();
+  signal.removeEventListener("abort", end);
+}
+
+async function carry(from: Deno.UnixConn, to: Deno.UnixConn): Promise<void> {
+  const block = new Uint8Array(65_536);
+  try {
+    for (let read = await from.read(block); read !== null; read = await from.read(block)) {
+      for (let sent = 0; sent < read;) sent += await to.write(block.subarray(sent, read));
+    }
+    await to.closeWrite();
+  } catch {
+    // A broken side ends the other as well.
+    closeQuietly(from);
+    closeQuietly(to);
   }
 }
 

@@ -21,6 +21,8 @@ import { forward, isOwnHeader, type RequestLine, type Way } from "./forward.ts";
 
 const MAX_CALLS = 32;
 const GO_MS = 60_000;
+/** Connections of a program beyond the requests that it may have at once. */
+const SPARE_CONNECTIONS = 4;
 
 export type CallsPorts = {
   readonly clock: Clock;
@@ -90,6 +92,7 @@ async function serveCall(
   const { limits, clock, client } = ports;
   const folder = `${ports.folder}/${ports.random.bytes(6).toHex()}`;
   let requests = 0;
+  let admitted = 0;
   let running = 0;
   let turn: Promise<unknown> = Promise.resolve();
   const over = new AbortController();
@@ -107,17 +110,17 @@ async function serveCall(
       return next;
     },
   };
-  const socket = openCallSocket(folder, async (request) => {
-    if (requests >= limits.requests || running >= limits.concurrent) {
+  const most = limits.concurrent + SPARE_CONNECTIONS;
+  const socket = openCallSocket(folder, most, async (request, info) => {
+    if (admitted >= limits.requests || running >= limits.concurrent) {
       return new Response("egressd: too many requests\n", { status: 429 });
     }
+    admitted++;
     running++;
     const signal = AbortSignal.any([over.signal, AbortSignal.timeout(limits.request_s * 1_000)]);
-    try {
-      return await forward(request, { ...way, signal });
-    } finally {
-      running--;
-    }
+    const ended = () => void running--;
+    info.completed.then(ended, ended);
+    return await forward(request, { ...way, signal });
   }, ports.log);
   try {
     const isThere = await io.event({ kind: "opened", body: { folder } });

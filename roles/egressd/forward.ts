@@ -50,7 +50,7 @@ export type Way = {
 
 export async function forward(request: Request, way: Way): Promise<Response> {
   const url = readHttpUrl(request.url);
-  const body = await bodyOf(request, way.requestBytes);
+  const body = await bodyOf(request, way);
   const refused = url === null
     ? "url_unreadable"
     : !way.origins.has(url.origin)
@@ -90,14 +90,15 @@ function plain(status: number, text: string): Response {
   return new Response(`egressd: ${text}\n`, { status, headers: { "x-egressd": "refused" } });
 }
 
-/** The whole body, or null when it is longer than allowed. */
-async function bodyOf(request: Request, limit: number): Promise<Uint8Array<ArrayBuffer> | null> {
+/** The whole body, or null when it is longer than allowed. Throws when it does not come in time. */
+async function bodyOf(request: Request, way: Way): Promise<Uint8Array<ArrayBuffer> | null> {
   if (request.body === null) return new Uint8Array();
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const piece of request.body) {
+  const timely = request.body.pipeThrough(new TransformStream(), { signal: way.signal });
+  for await (const piece of timely) {
     length += piece.length;
-    if (length > limit) return null;
+    if (length > way.requestBytes) return null;
     pieces.push(piece);
   }
   return new Uint8Array(joinBytes(pieces));

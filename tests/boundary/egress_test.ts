@@ -255,6 +255,61 @@ Deno.test("egressd a call that ends takes along a half-sent request and one with
   isTrue(!(await half).includes("200") && (await unanswered).status !== 200);
 });
 
+Deno.test("egressd one call's program takes neither the descriptors nor the way of another", async () => {
+  await using origin = startOrigin(() => new Response("x"));
+  const good = `http://127.0.0.1:${origin.port}`;
+  const descriptors = () => [...Deno.readDirSync(`/proc/${open.pid}/fd`)].length;
+  const before = descriptors();
+  await using greedy = await open.open({ origins: [good] });
+  const path = `${greedy.folder}/s.sock`;
+  const held = await Promise.all(
+    Array.from({ length: 120 }, () => Deno.connect({ transport: "unix", path })),
+  );
+  await using other = await open.open({ origins: [good] });
+  strictEqual((await other.get(`${good}/other`)).status, 200);
+  isTrue(descriptors() - before < 80, `${descriptors() - before} more descriptors`);
+  for (const conn of held) conn.close();
+  strictEqual((await greedy.get(`${good}/greedy`)).status, 200);
+});
+
+Deno.test("egressd requests of one call are bounded in number, at once and in time, answers that trickle too", async () => {
+  const limits = "[limits]\nrequests = 6\nconcurrent = 2\nrequest_s = 2\n";
+  await using rig = await startEgressd(`[deny]\nopen = ["127.0.0.0/8"]\n${limits}`);
+  await using origin = startOrigin((request) => {
+    if (request.url.endsWith("/quick")) return new Response("x");
+    const start = (out: ReadableStreamDefaultController) => out.enqueue(new Uint8Array([120]));
+    return new Response(new ReadableStream({ start }));
+  });
+  const good = `http://127.0.0.1:${origin.port}`;
+  await using way = await rig.open({ origins: [good] });
+  const trickle = async () => {
+    const conn = await Deno.connect({ transport: "unix", path: `${way.folder}/s.sock` });
+    await conn.write(new TextEncoder().encode(`GET ${good}/ HTTP/1.1\r\nHost: x\r\n\r\n`));
+    await conn.read(new Uint8Array(1_000));
+    return conn;
+  };
+  const [gone, kept] = [await trickle(), await trickle()];
+  strictEqual((await way.get(`${good}/quick`)).status, 429);
+  gone.close();
+  const free = async () => {
+    for (let i = 0; i < 100; i++) {
+      const { status } = await way.get(`${good}/quick`);
+      if (status !== 429) return status;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return 429;
+  };
+  strictEqual(await free(), 200, "an answer that nobody reads any more still counted");
+  // The other one, and a body that never comes whole, end by their time.
+  const half = way.raw(`POST ${good}/ HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc`);
+  match(await half, /^HTTP\/1\.1 502/);
+  while (await kept.read(new Uint8Array(1_000)).catch(() => null) !== null);
+  kept.close();
+  strictEqual((await way.get(`${good}/quick`)).status, 200);
+  strictEqual((await way.get(`${good}/quick`)).status, 200);
+  strictEqual((await way.get(`${good}/quick`)).status, 429, "the seventh request was carried");
+});
+
 const NO_OPENSSL = await new Deno.Command("openssl", { args: ["version"] }).output().then(
   () => "",
   () => " (skipped: openssl is not installed)",
