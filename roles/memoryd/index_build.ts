@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import {
   attempt,
+  moveFile,
   readBytes,
   readText,
   removeFile,
@@ -26,29 +27,18 @@ export function clearIndex(disk: Disk, path: string): Result<void> {
 }
 
 /** Puts the closed, complete index `fresh` in the place of `path`, which nobody has open. */
-export function exchangeIndex(
-  disk: Disk,
-  folder: string,
-  fresh: string,
-  path: string,
-): Result<void> {
+export function exchangeIndex(disk: Disk, fresh: string, path: string): Result<void> {
   const removed = removeAll(disk, [`${path}-wal`, `${path}-shm`, sealOf(path)]);
   if (!removed.ok) return removed;
-  return attempt(() => {
+  const synced = attempt(() => {
     const file = disk.open(fresh, "read_write");
     try {
       file.sync();
     } finally {
       file.close();
     }
-    const names = disk.openFolder(folder);
-    try {
-      disk.rename(fresh, path);
-      names.sync();
-    } finally {
-      names.close();
-    }
   });
+  return synced.ok ? moveFile(disk, fresh, path) : synced;
 }
 
 function removeAll(disk: Disk, paths: readonly string[]): Result<void> {
@@ -61,9 +51,9 @@ function removeAll(disk: Disk, paths: readonly string[]): Result<void> {
 
 const sealOf = (path: string) => `${path}.seal`;
 
-/** Digest of a file, read piece by piece; null when it is not there. */
-function digestOf(disk: Disk, path: string): Result<string | null> {
-  const found = attempt(() => {
+/** Digest of a file, read piece by piece. */
+function digestOf(disk: Disk, path: string): Result<string> {
+  return attempt(() => {
     const file = disk.open(path, "read");
     try {
       const digest = createHash("sha256");
@@ -76,14 +66,12 @@ function digestOf(disk: Disk, path: string): Result<string | null> {
       file.close();
     }
   });
-  return !found.ok && found.code === "file-missing" ? ok(null) : found;
 }
 
 /** Seals a closed index. */
 export function sealIndex(disk: Disk, path: string): Result<void> {
   const digest = digestOf(disk, path);
-  if (!digest.ok) return digest;
-  return replaceFile(disk, sealOf(path), encodeUtf8(digest.value ?? ""));
+  return digest.ok ? replaceFile(disk, sealOf(path), encodeUtf8(digest.value)) : digest;
 }
 
 /**
@@ -97,11 +85,7 @@ export function breakSeal(disk: Disk, path: string): Result<"whole" | "broken" |
   const removed = removeFile(disk, sealOf(path));
   if (!digest.ok) return digest;
   if (!removed.ok) return removed;
-  const isWhole = seal.ok && seal.value === digest.value && !isThere(disk, `${path}-wal`);
-  return ok(isWhole ? "whole" : "broken");
-}
-
-function isThere(disk: Disk, path: string): boolean {
-  const found = attempt(() => disk.lstat(path));
-  return found.ok || found.code !== "file-missing";
+  const wal = attempt(() => disk.lstat(`${path}-wal`));
+  const isAlone = !wal.ok && wal.code === "file-missing";
+  return ok(seal.ok && seal.value === digest.value && isAlone ? "whole" : "broken");
 }

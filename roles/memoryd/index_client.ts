@@ -2,11 +2,10 @@
 // too long while something is asked of it cannot be stopped from outside, so the role has to end.
 import { z } from "zod";
 import type { Clock } from "../../shared/clock/clock.ts";
-import type { SessionId } from "../../shared/ids/ids.ts";
 import type { DataClass } from "../../shared/labels/label.ts";
 import { isErrorCode } from "../../shared/results/codes.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { type Ask, Counts, Hits, type Progressed, Told } from "./index_messages.ts";
+import { type Ask, Counts, Hits, type Index, type OnStep, Told } from "./index_messages.ts";
 
 /** Well within the time that a role has for stopping. */
 const CLOSE_MS = 4_000;
@@ -15,21 +14,6 @@ export interface WorkerPort {
   post(message: Ask): void;
   listen(onMessage: (data: unknown) => void, onError: (reason: string) => void): void;
   end(): void;
-}
-
-export type OnProgress = (step: Progressed) => void;
-
-export interface IndexClient {
-  /** The best `k` texts for a question. Fails with `recall-late` or `memory-index-damaged`. */
-  search(question: string, k: number): Promise<Result<Hits>>;
-  /** Has what is new read: of a session, or of notes.md. A later search sees it, once this ends. */
-  update(session: SessionId | null): Promise<void>;
-  reindex(onProgress: OnProgress): Promise<Result<Counts>>;
-  counts(): Promise<Result<Counts>>;
-  /** Looks at all of the index. Fails with `memory-index-damaged`; it is then built anew. */
-  check(): Promise<Result<null>>;
-  /** Answers who waits, has the index closed and sealed if that is soon done, and ends the Worker. */
-  close(): Promise<void>;
 }
 
 export type ClientOptions = {
@@ -46,10 +30,13 @@ export type ClientOptions = {
   readonly stuckMs: number;
 };
 
-type Waiting = { settle(result: Result<unknown>): void; onProgress: OnProgress };
+type Waiting = { settle(result: Result<unknown>): void; onStep: OnStep };
 
-/** Opens the index in the Worker and watches over it. */
-export function openIndex(o: ClientOptions): IndexClient {
+/**
+ * Opens the index in the Worker and watches over it. Closing answers who waits, and waits for the
+ * Worker only so long.
+ */
+export function openIndex(o: ClientOptions): Index {
   const waiting = new Map<number, Waiting>();
   const closed = new AbortController();
   let nextId = 1;
@@ -63,12 +50,12 @@ export function openIndex(o: ClientOptions): IndexClient {
   const ask = async <S extends z.ZodType>(
     schema: S,
     make: (id: number) => Ask,
-    onProgress: OnProgress = () => {},
+    onStep: OnStep = () => {},
   ): Promise<Result<z.output<S>>> => {
     const id = nextId++;
     if (waiting.size === 0) heardMs = o.clock.monotonicMs();
     const told = await new Promise<Result<unknown>>((settle) => {
-      waiting.set(id, { settle, onProgress });
+      waiting.set(id, { settle, onStep });
       o.port.post(make(id));
     });
     waiting.delete(id);
@@ -85,10 +72,10 @@ export function openIndex(o: ClientOptions): IndexClient {
       return inTime(o, found, "The search did not end in time");
     },
     update: async (session) => {
-      const done = await ask(Counts.nullable(), (id) => ({ kind: "update", id, session }));
+      const done = await ask(z.null(), (id) => ({ kind: "update", id, session }));
       if (!done.ok) o.log(`The index could not be brought up to date: ${done.detail}`);
     },
-    reindex: (onProgress) => ask(Counts, (id) => ({ kind: "reindex", id }), onProgress),
+    reindex: (onStep) => ask(Counts, (id) => ({ kind: "reindex", id }), onStep),
     counts: () => inTime(o, ask(Counts, (id) => ({ kind: "counts", id })), "The index is busy"),
     check: () => ask(z.null(), (id) => ({ kind: "check", id })),
     close: async () => {
@@ -111,7 +98,7 @@ function hear(o: ClientOptions, waiting: ReadonlyMap<number, Waiting>, data: unk
   if (told.data.kind === "log") return o.log(told.data.line);
   const one = waiting.get(told.data.id);
   if (told.data.kind === "done") return one?.settle(ok(told.data.value));
-  if (told.data.kind === "progress") return one?.onProgress(told.data.step);
+  if (told.data.kind === "progress") return one?.onStep(told.data.step);
   const { code, detail } = told.data;
   return one?.settle(err(isErrorCode(code) ? code : "internal", detail));
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Clock } from "../../shared/clock/clock.ts";
-import { type IndexClient, openIndex, type WorkerPort } from "./index_client.ts";
+import { openIndex, type WorkerPort } from "./index_client.ts";
+import type { Index } from "./index_messages.ts";
 import type { Ask } from "./index_messages.ts";
 
 /** A clock that moves only when told to. */
@@ -66,7 +67,7 @@ function setUp() {
   };
 }
 
-async function ended(index: IndexClient, clock: ReturnType<typeof handClock>): Promise<void> {
+async function ended(index: Index, clock: ReturnType<typeof handClock>): Promise<void> {
   const closing = index.close();
   await clock.step(4_000);
   await closing;

@@ -16,8 +16,8 @@ import {
   writeRecords,
 } from "../../tests/doubles/session_logs.ts";
 import { damageCampaign } from "../../tests/chaos/index_damage.ts";
-import { type IndexKeeper, openKeeper } from "./index_keeper.ts";
-import type { Hit } from "./index_messages.ts";
+import { openKeeper } from "./index_keeper.ts";
+import type { Hit, Index } from "./index_messages.ts";
 import { type Note, renderNote } from "./notes.ts";
 
 const PRIVATE: Label = { class: "private", untrusted: false };
@@ -30,14 +30,11 @@ function home(): string {
   return path;
 }
 
-function keeper(path: string, maxClass: DataClass = "private", logged: string[] = []): IndexKeeper {
+function keeper(path: string, maxClass: DataClass = "private", logged: string[] = []): Index {
   return openKeeper({
     disk: denoDisk,
     clock: systemClock,
-    sessions: `${path}/sessions`,
-    notes: `${path}/memory/notes.md`,
-    purged: `${path}/memory/purged.jsonl`,
-    folder: `${path}/index`,
+    home: path,
     maxClass,
     log: (line) => void logged.push(line),
     onStep: () => {},
@@ -49,7 +46,7 @@ function labelOf(hit: Hit | undefined): Label | undefined {
   return hit === undefined ? undefined : { class: hit.class, untrusted: hit.untrusted };
 }
 
-async function hits(index: IndexKeeper, question: string, k = 10): Promise<Hit[]> {
+async function hits(index: Index, question: string, k = 10): Promise<Hit[]> {
   const found = await index.search(question, k);
   assert.ok(found.ok, found.ok ? "" : found.detail);
   return found.value.hits;
@@ -177,7 +174,7 @@ Deno.test("a log that is damaged, foreign or without its label is skipped whole 
     const index = keeper(path);
     const found = await hits(index, "launch lunch thursday");
     assert.deepEqual([...new Set(found.map((hit) => hit.log))], [`${good}/0`]);
-    const counts = index.counts();
+    const counts = await index.counts();
     assert.ok(counts.ok);
     assert.equal(counts.value.skipped.length, 5);
     for (const session of [flipped, spliced, bare, odd, altered]) {
@@ -292,7 +289,7 @@ Deno.test("a zero character in a text damages no index and hides nothing", async
     writeRecords(path, chatId(1), [userRecord("said later", 2)]);
     await index.update(SessionId.parse(chatId(1)));
     assert.equal((await hits(index, "later"))[0]?.snippet, "said later");
-    assert.deepEqual(await index.check(() => {}), { ok: true, value: null });
+    assert.deepEqual(await index.check(), { ok: true, value: null });
     assert.deepEqual(logged, []);
     index.close();
   });

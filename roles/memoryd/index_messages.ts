@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { SessionId } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
+import type { Result } from "../../shared/results/result.ts";
 import { Row } from "./index_db.ts";
 
 export const Ask = z.discriminatedUnion("kind", [
@@ -43,7 +44,22 @@ export type Counts = z.output<typeof Counts>;
 
 /** How far a rebuild is. */
 export const Progressed = z.strictObject({ logs: count, total_logs: count, records: count });
-export type Progressed = z.output<typeof Progressed>;
+export type OnStep = (step: z.output<typeof Progressed>) => void;
+
+/** What can be asked of the index, on either side of the Worker. */
+export interface Index {
+  /** The best `k` texts for a question. Fails with `recall-late` or `memory-index-damaged`. */
+  search(question: string, k: number): Promise<Result<Hits>>;
+  /** Has what is new read: of a session, or of notes.md. A later search sees it, once this ends. */
+  update(session: SessionId | null): Promise<void>;
+  /** Builds the index anew while the old one goes on answering. */
+  reindex(onStep: OnStep): Promise<Result<Counts>>;
+  counts(): Promise<Result<Counts>>;
+  /** Looks at all of the index. Fails with `memory-index-damaged`; it is then built anew. */
+  check(): Promise<Result<null>>;
+  /** Has the index closed, and sealed where it can be; the last thing that is asked. */
+  close(): Promise<void>;
+}
 
 /** Anything the Worker says; any of it shows that the Worker is alive. */
 export const Told = z.discriminatedUnion("kind", [

@@ -30,16 +30,12 @@ const MAX_BASELINE_BYTES = 4_194_304;
 /** What an index is made from. */
 export type Sources = {
   readonly disk: Disk;
-  /** The folder of all sessions. */
-  readonly sessions: string;
-  /** The path of notes.md. */
-  readonly notes: string;
-  /** The path of purged.jsonl. */
-  readonly purged: string;
+  /** The absolute home folder. */
+  readonly home: string;
   readonly maxClass: DataClass;
 };
 
-export type Step = { readonly logs: number; readonly totalLogs: number };
+export type Step = { readonly logs: number; readonly total_logs: number };
 
 /** One epoch's log: its name in the index, and the session and epoch it is named for. */
 type Log = { readonly name: string; readonly session: SessionId; readonly epoch: number };
@@ -47,7 +43,7 @@ type Log = { readonly name: string; readonly session: SessionId; readonly epoch:
 /** Reads everything that is new, and forgets logs whose files are gone. */
 export function* readAll(db: IndexDb, from: Sources): Generator<Step> {
   const { sessions } = purgesOf(from);
-  const logs = namesIn(from, from.sessions).filter((name) => !sessions.has(name))
+  const logs = namesIn(from, "").filter((name) => !sessions.has(name))
     .flatMap((name) => logsOf(from, name));
   const known = new Set([NOTES_LOG, ...logs.map((log) => log.name)]);
   for (const name of db.logs()) {
@@ -55,7 +51,7 @@ export function* readAll(db: IndexDb, from: Sources): Generator<Step> {
   }
   readNotes(db, from);
   for (const [done, log] of logs.entries()) {
-    const step = { logs: done, totalLogs: logs.length };
+    const step = { logs: done, total_logs: logs.length };
     for (const _ of readLog(db, from, log)) yield step;
     if (done % 20 === 19) yield { ...step, logs: done + 1 };
   }
@@ -67,25 +63,29 @@ export function* readSession(db: IndexDb, from: Sources, session: SessionId): Ge
   const logs = logsOf(from, session);
   for (const log of logs) {
     if (isPurged) db.inOneStep(() => db.drop(log.name));
-    else for (const _ of readLog(db, from, log)) yield { logs: 0, totalLogs: logs.length };
+    else for (const _ of readLog(db, from, log)) yield { logs: 0, total_logs: logs.length };
   }
 }
 
 function purgesOf(from: Sources): Purged {
-  const purged = readPurged(from.disk, from.purged);
+  const purged = readPurged(from.disk, `${from.home}/memory/purged.jsonl`);
   if (!purged.ok) throw new Error(purged.detail);
   return purged.value;
 }
 
+/** The path of what is named in the folder of all sessions. */
+const sessionPath = (from: Sources, name: string) => `${from.home}/sessions/${name}`;
+const notesOf = (from: Sources) => `${from.home}/memory/notes.md`;
+
 function namesIn(from: Sources, folder: string): string[] {
-  const listed = attempt(() => from.disk.list(folder));
+  const listed = attempt(() => from.disk.list(sessionPath(from, folder)));
   return listed.ok ? listed.value.map((entry) => entry.name) : [];
 }
 
 function logsOf(from: Sources, name: string): Log[] {
   const session = SessionId.safeParse(name);
   if (!session.success) return [];
-  return namesIn(from, `${from.sessions}/${session.data}`).flatMap((file) => {
+  return namesIn(from, session.data).flatMap((file) => {
     const epoch = /^(0|[1-9]\d{0,8})\.jsonl$/.exec(file)?.[1];
     if (epoch === undefined) return [];
     return [{ name: `${name}/${epoch}`, session: session.data, epoch: Number(epoch) }];
@@ -93,7 +93,7 @@ function logsOf(from: Sources, name: string): Log[] {
 }
 
 function* readLog(db: IndexDb, from: Sources, log: Log): Generator<void> {
-  const size = attempt(() => from.disk.stat(`${from.sessions}/${log.name}.jsonl`).size);
+  const size = attempt(() => from.disk.stat(sessionPath(from, `${log.name}.jsonl`)).size);
   const before = db.progress(log.name);
   if (!size.ok || before?.offset === size.value) return;
   const goesOn = before !== undefined && before.problem === "" && before.offset < size.value;
@@ -121,7 +121,7 @@ const NOTHING: Progress = {
 };
 
 function beginning(from: Sources, log: Log): Result<Start> {
-  const path = `${from.sessions}/${log.name}.baseline.json`;
+  const path = sessionPath(from, `${log.name}.baseline.json`);
   const bytes = readWhole(from.disk, path, MAX_BASELINE_BYTES);
   const stored = bytes.ok ? parseBaseline(bytes.value, log.session, log.epoch) : bytes;
   if (!stored.ok) return stored;
@@ -139,7 +139,7 @@ function* readRecords(
   const position = place.offset === 0
     ? FILE_START
     : { offset: place.offset, next: { n: place.next, prev: place.prev } };
-  const path = `${from.sessions}/${log.name}.jsonl`;
+  const path = sessionPath(from, `${log.name}.jsonl`);
   let rows: Row[] = [];
   let unkept = 0;
   const keep = () => {
@@ -175,7 +175,7 @@ function isFindable(row: Row, from: Sources): boolean {
 
 /** Reads what is new in notes.md; when what was read before has changed, all of it again. */
 export function readNotes(db: IndexDb, from: Sources): void {
-  const size = attempt(() => from.disk.stat(from.notes).size);
+  const size = attempt(() => from.disk.stat(notesOf(from)).size);
   const length = size.ok ? size.value : 0;
   const before = db.progress(NOTES_LOG) ?? NOTHING;
   const purged = purgesOf(from);
@@ -215,7 +215,7 @@ function startsNote(bytes: Uint8Array): boolean {
 /** Part of notes.md; empty when it cannot be read. */
 function bytesBetween(from: Sources, start: number, end: number): Uint8Array {
   const bytes = attempt(() => {
-    const file = from.disk.open(from.notes, "read");
+    const file = from.disk.open(notesOf(from), "read");
     try {
       file.seek(start);
       return readBytes(file, Math.max(0, end - start));

@@ -17,7 +17,7 @@ import {
   SESSION_UPDATED,
 } from "../../shared/wire/memory.ts";
 import { characters, IDENTITY_FILES, LIMITS } from "./entries.ts";
-import type { IndexClient } from "./index_client.ts";
+import type { Index } from "./index_messages.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import { fileRoutes } from "./owner_requests.ts";
 import { type Answer, parseArguments, refused, runMemory } from "./memory_tool.ts";
@@ -25,7 +25,7 @@ import { labelOf, ownerHit, RecallArguments, recallText, sourceOf } from "./reca
 
 export type Parts = {
   readonly store: MemoryStore;
-  readonly index: IndexClient;
+  readonly index: Index;
   readonly clock: Clock;
   readonly startedUnixMs: number;
   readonly warn: (line: string) => void;

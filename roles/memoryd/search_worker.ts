@@ -4,8 +4,8 @@
 import { systemClock } from "../../shared/clock/clock.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { assertNever, messageOf, type Result } from "../../shared/results/result.ts";
-import { type IndexKeeper, openKeeper } from "./index_keeper.ts";
-import { Ask, type Progressed, type Told } from "./index_messages.ts";
+import { openKeeper } from "./index_keeper.ts";
+import { Ask, type Index, type OnStep, type Told } from "./index_messages.ts";
 
 function tell(message: Told): void {
   const post: unknown = Reflect.get(globalThis, "postMessage");
@@ -17,23 +17,20 @@ function answer(id: number, result: Result<unknown>): void {
   else tell({ kind: "failed", id, code: result.code, detail: result.detail.slice(0, 2_000) });
 }
 
-const onStep = (id: number) => (step: Progressed) => tell({ kind: "progress", id, step });
+const onStep = (id: number): OnStep => (step) => tell({ kind: "progress", id, step });
 
-function opened(ask: Extract<Ask, { kind: "open" }>): IndexKeeper {
+function opened({ home, max_class }: Extract<Ask, { kind: "open" }>): Index {
   return openKeeper({
     disk: denoDisk,
     clock: systemClock,
-    sessions: `${ask.home}/sessions`,
-    notes: `${ask.home}/memory/notes.md`,
-    purged: `${ask.home}/memory/purged.jsonl`,
-    folder: `${ask.home}/index`,
-    maxClass: ask.max_class,
+    home,
+    maxClass: max_class,
     log: (line) => tell({ kind: "log", line: line.slice(0, 2_000) }),
     onStep: onStep(0),
   });
 }
 
-async function handle(keeper: IndexKeeper, ask: Exclude<Ask, { kind: "open" }>): Promise<void> {
+async function handle(keeper: Index, ask: Exclude<Ask, { kind: "open" }>): Promise<void> {
   switch (ask.kind) {
     case "search":
       return answer(ask.id, await keeper.search(ask.query, ask.k));
@@ -43,11 +40,11 @@ async function handle(keeper: IndexKeeper, ask: Exclude<Ask, { kind: "open" }>):
     case "reindex":
       return answer(ask.id, await keeper.reindex(onStep(ask.id)));
     case "counts":
-      return answer(ask.id, keeper.counts());
+      return answer(ask.id, await keeper.counts());
     case "check":
-      return answer(ask.id, await keeper.check(onStep(ask.id)));
+      return answer(ask.id, await keeper.check());
     case "close":
-      keeper.close();
+      await keeper.close();
       return answer(ask.id, { ok: true, value: null });
     default:
       return assertNever(ask);
@@ -55,7 +52,7 @@ async function handle(keeper: IndexKeeper, ask: Exclude<Ask, { kind: "open" }>):
 }
 
 function serve(): void {
-  let keeper: IndexKeeper | undefined;
+  let keeper: Index | undefined;
   globalThis.addEventListener("message", (event) => {
     const ask = Ask.parse(event instanceof MessageEvent ? event.data : null);
     if (ask.kind === "open") {

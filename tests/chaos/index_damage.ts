@@ -53,10 +53,7 @@ function open(home: string, logged: string[]) {
   return openKeeper({
     disk: denoDisk,
     clock: systemClock,
-    sessions: `${home}/sessions`,
-    notes: `${home}/memory/notes.md`,
-    purged: `${home}/memory/purged.jsonl`,
-    folder: `${home}/index`,
+    home,
     maxClass: "private",
     log: (line) => void logged.push(line),
     onStep: () => {},
@@ -73,7 +70,7 @@ async function answers(home: string) {
     return JSON.stringify(found);
   };
   const first = await all();
-  await index.check(() => {});
+  await index.check();
   const text = await all();
   index.close();
   return { first, text, hasLogged: logged.length > 0 };

@@ -10,8 +10,9 @@ import { call } from "../../shared/wire/dial.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import { listen } from "../../shared/wire/listen.ts";
 import { MEMORY_BLOCK, MEMORY_CALL, SESSION_UPDATED } from "../../shared/wire/memory.ts";
-import { type IndexClient, openIndex } from "../../roles/memoryd/index_client.ts";
+import { openIndex } from "../../roles/memoryd/index_client.ts";
 import { openKeeper } from "../../roles/memoryd/index_keeper.ts";
+import type { Index } from "../../roles/memoryd/index_messages.ts";
 import { startWorker } from "../../roles/memoryd/index_port.ts";
 import { openStore } from "../../roles/memoryd/memory_store.ts";
 import { brokerRoutes, loopRoutes, ownerRoutes, type Parts } from "../../roles/memoryd/requests.ts";
@@ -33,33 +34,22 @@ export type MemoryHouse = {
 };
 
 /** The keeper without its Worker, which costs a start of its own. */
-function indexInProcess(home: string): IndexClient {
-  const keeper = openKeeper({
+function indexInProcess(home: string): Index {
+  return openKeeper({
     disk: denoDisk,
     clock: systemClock,
-    sessions: `${home}/sessions`,
-    notes: `${home}/memory/notes.md`,
-    purged: `${home}/memory/purged.jsonl`,
-    folder: `${home}/index`,
+    home,
     maxClass: "private",
     log: () => {},
     onStep: () => {},
   });
-  return {
-    search: (question, k) => keeper.search(question, k),
-    update: (session) => keeper.update(session),
-    reindex: (hear) => keeper.reindex(hear),
-    check: () => keeper.check(() => {}),
-    counts: () => Promise.resolve(keeper.counts()),
-    close: () => Promise.resolve(keeper.close()),
-  };
 }
 
 function fail(reason: string): never {
   throw new Error(reason);
 }
 
-export function indexInWorker(home: string): IndexClient {
+export function indexInWorker(home: string): Index {
   return openIndex({
     port: startWorker(home),
     clock: systemClock,
@@ -75,7 +65,7 @@ export function indexInWorker(home: string): IndexClient {
 
 export async function withMemoryHouse(
   run: (house: MemoryHouse) => Promise<void>,
-  indexIn: (home: string) => IndexClient = indexInProcess,
+  indexIn: (home: string) => Index = indexInProcess,
 ): Promise<void> {
   const home = Deno.makeTempDirSync();
   for (const name of ["sessions", "memory", "index"]) Deno.mkdirSync(`${home}/${name}`);
