@@ -7,23 +7,21 @@ import { isoTime } from "../../shared/clock/clock.ts";
 import { fullLabelText } from "../../shared/labels/label.ts";
 import { escapeForDisplay, oddities } from "../../shared/text/escape.ts";
 import { canonicalText, encodeUtf8 } from "../../shared/wire/codec.ts";
+import type { Approval } from "./approvals.ts";
 import { type Plan, planHash } from "./plan.ts";
 import type { SessionState } from "./taint.ts";
 
 const COLUMNS = 100;
 const TOKEN = /\\u\{[0-9a-f]+\}|\\\\|./gu;
 
-/** What a rendering adds to the plan: about the question, not about the call. */
-export type Question = {
-  readonly code: string;
-  readonly createdUnixMs: number;
-  readonly expiresUnixMs: number;
-  /** What raised the session's label. */
-  readonly raises: SessionState["raises"];
-};
-
-/** The lines to show, in order, escaped and complete. */
-export function renderApproval(plan: Plan, question: Question): readonly string[] {
+/** The lines to show, in order, escaped and complete. `raises`: what raised the session's label. */
+export function renderApproval(
+  { plan, code, created_unix_ms, expires_unix_ms }: Pick<
+    Approval,
+    "plan" | "code" | "created_unix_ms" | "expires_unix_ms"
+  >,
+  raises: SessionState["raises"],
+): readonly string[] {
   const argumentLines = leaves("", plan.args).flatMap(([name, value]) => argument(name, value));
   return [
     `May this call run? Tool: ${plan.tool}`,
@@ -37,7 +35,7 @@ export function renderApproval(plan: Plan, question: Question): readonly string[
     `Limits: ${plan.limits.timeout_s} s, ${plan.limits.output_bytes} bytes of output, ` +
     `${plan.limits.memory_mb} MB, ${plan.limits.pids} processes`,
     `Session: ${plan.session}, ${fullLabelText(plan.label)}`,
-    ...question.raises.map((raise) =>
+    ...raises.map((raise) =>
       `  raised to ${fullLabelText(raise.label)} at ${inline(raise.time)}: ${inline(raise.why)}`
     ),
     `Result will be: ${fullLabelText(plan.result_label)}`,
@@ -48,8 +46,8 @@ export function renderApproval(plan: Plan, question: Question): readonly string[
     `May be answered: ${
       plan.approver === "any" ? "in Mattermost or with bxctl" : "with bxctl only"
     }`,
-    `Asked at ${isoTime(question.createdUnixMs)}, expires at ${isoTime(question.expiresUnixMs)}`,
-    `Answer: !approve ${question.code} or !deny ${question.code}`,
+    `Asked at ${isoTime(created_unix_ms)}, expires at ${isoTime(expires_unix_ms)}`,
+    `Answer: !approve ${code} or !deny ${code}`,
   ];
 }
 

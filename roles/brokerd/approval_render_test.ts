@@ -32,8 +32,8 @@ const plan = (args: Plan["args"], more: Partial<Plan> = {}): Plan => ({
   approver: "any",
   ...more,
 });
-const asked = { code: "k3m9xq", createdUnixMs: 0, expiresUnixMs: 900_000, raises: [] };
-const render = (one: Plan) => renderApproval(one, asked);
+const asked = { code: "k3m9xq", created_unix_ms: 0, expires_unix_ms: 900_000 };
+const render = (one: Plan) => renderApproval({ ...asked, plan: one }, []);
 /** Without the line of the plan's own hash, which alone would make every rendering differ. */
 const body = (one: Plan) => render(one).filter((line) => !line.startsWith("Plan: ")).join("\n");
 

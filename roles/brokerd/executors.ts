@@ -12,7 +12,7 @@ import type { NewAuditRecord } from "./audit_records.ts";
 import { searchTools, type Tools } from "./catalog.ts";
 import type { Plan } from "./plan.ts";
 import { toolFlags } from "./runtime/argv.ts";
-import type { RunOutcome, Runtime } from "./runtime/plan.ts";
+import type { RunIo, RunOutcome, Runtime } from "./runtime/plan.ts";
 import type { RecordRequest, WayAsked, WayOut } from "./way_out.ts";
 
 /** What became of an effect, apart from the output that was handed on while it ran. */
@@ -28,11 +28,6 @@ export type Effect = {
   readonly log: string;
 };
 
-export type EffectIo = {
-  readonly onOutput: (bytes: Uint8Array) => void;
-  readonly signal: AbortSignal;
-};
-
 type MemoryReply = BodyOf<(typeof MEMORY_CALL)["replies"][number]>;
 
 export type Executors = {
@@ -45,7 +40,7 @@ export type Executors = {
   readonly memory: (
     request: BodyOf<(typeof MEMORY_CALL)["request"]>,
     args: Uint8Array,
-    io: EffectIo,
+    io: RunIo,
   ) => Promise<Result<MemoryReply>>;
   /** Opens a call's way to its origins. */
   readonly egress: (asked: WayAsked, record: RecordRequest) => Promise<Result<WayOut>>;
@@ -71,7 +66,7 @@ function failed(code: string, message: string): Effect {
 }
 
 /** Runs a plan to its end. Never throws for a reason outside this process. */
-export async function execute(executors: Executors, plan: Plan, io: EffectIo): Promise<Effect> {
+export async function execute(executors: Executors, plan: Plan, io: RunIo): Promise<Effect> {
   switch (plan.where) {
     case "container":
       return await inContainer(executors, plan, io);
@@ -86,7 +81,7 @@ export async function execute(executors: Executors, plan: Plan, io: EffectIo): P
   }
 }
 
-async function inContainer(executors: Executors, plan: Plan, io: EffectIo): Promise<Effect> {
+async function inContainer(executors: Executors, plan: Plan, io: RunIo): Promise<Effect> {
   const { runtime, tools } = executors;
   const tool = tools.find(plan.tool);
   if (tool === null || tool.sha256 !== plan.tool_sha256 || plan.image === null) {
@@ -182,7 +177,7 @@ function effectOf(ran: RunOutcome): Effect {
   }
 }
 
-async function inMemoryd(executors: Executors, plan: Plan, io: EffectIo): Promise<Effect> {
+async function inMemoryd(executors: Executors, plan: Plan, io: RunIo): Promise<Effect> {
   const tool = plan.tool === "recall" ? "recall" : "memory";
   const { session, call, label } = plan;
   const request = { session, call, tool, label, staged: executors.stagesEdits } as const;
@@ -200,7 +195,7 @@ function lostMemory(failure: Err, tool: "recall" | "memory"): Effect {
   return { ...effect, outcome: "unknown", code: "outcome_unknown" };
 }
 
-function here(executors: Executors, plan: Plan, io: EffectIo): Effect {
+function here(executors: Executors, plan: Plan, io: RunIo): Effect {
   if (plan.tool === "clock") {
     const text = clockText(executors.clock.nowUnixMs(), plan.args.timezone);
     if (!text.ok) return failed("arguments_invalid", text.detail);

@@ -3,14 +3,13 @@ import type { SessionId } from "../../shared/ids/ids.ts";
 import { fullLabelText, type Label } from "../../shared/labels/label.ts";
 import { escapeForDisplay } from "../../shared/text/escape.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
-import { parseArguments } from "./catalog.ts";
+import { nameAll } from "./examine.ts";
 import { evaluate } from "./grant_match.ts";
 import type { House } from "./house.ts";
 import { placeOf } from "./plan.ts";
 import { REASONS } from "./reasons.ts";
-import { forbiddenBy, resolvePaths } from "./real_paths.ts";
 
-export type Explained = {
+type Explained = {
   readonly verdict: "auto" | "ask" | "deny";
   readonly code: string;
   /** Escaped; each at most 1,000 characters. */
@@ -34,29 +33,21 @@ export function explain(
   for (const { name, problems } of loaded.summaries) {
     for (const problem of problems) say(`${name} does not count: ${problem}`);
   }
-  const tool = tools.find(asked.tool);
-  if (tool === null) {
-    say(tools.problem?.detail ?? `There is no tool ${asked.tool}`);
-    return end("deny", "unknown_tool");
+  const named = nameAll({ disk, tools, forbidden }, asked.tool, argsText);
+  if ("outcome" in named) {
+    const { problem } = tools;
+    say(named.code === problem?.code ? problem.detail : named.message);
+    return end("deny", named.code);
   }
+  const { tool, args, paths } = named;
   say(`${asked.tool}: runs in ${placeOf(asked.tool)}, effect ${tool.manifest.effect}`);
-  const args = parseArguments(tool, argsText);
-  const paths = args.ok ? resolvePaths(disk, tool.manifest, args.value) : args;
-  if (!args.ok || !paths.ok) {
-    if (!paths.ok) say(paths.detail);
-    return end("deny", "arguments_invalid");
+  say(`arguments ${canonicalText(args)}`);
+  for (const { argument, asked, target, opened, write, problem } of paths) {
+    say(`${argument} ${asked} is ${target}; opens ${opened}${write ? " for writing" : ""}`);
+    if (problem !== null) say(`  ${problem}`);
   }
-  say(`arguments ${canonicalText(args.value)}`);
-  for (const path of paths.value) {
-    say(
-      `${path.argument} ${path.asked} is ${path.target}; opens ${path.opened}${
-        path.write ? " for writing" : ""
-      }`,
-    );
-    if (path.problem !== null) say(`  ${path.problem}`);
-    const place = forbiddenBy(path.opened, forbidden);
-    if (place === null) continue;
-    say(`  path_forbidden: it and ${place} overlap`);
+  if (named.forbidden !== null) {
+    say(`path_forbidden: a path and ${named.forbidden} overlap`);
     return end("deny", "path_outside");
   }
   const session = asked.session === null ? null : sessions.find(asked.session);
@@ -65,8 +56,8 @@ export function explain(
   say(`session ${fullLabelText(label)}`);
   const verdict = evaluate(loaded.set, {
     tool: asked.tool,
-    args: args.value,
-    paths: paths.value,
+    args,
+    paths,
     network: tool.manifest.network,
     job: session?.job ?? null,
     label,

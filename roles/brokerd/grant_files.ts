@@ -262,33 +262,28 @@ function assemble(place: GrantsPlace, items: readonly Item[]): LoadedGrants {
       isAllBlocked: broken.some((item) => item.tool === null),
       defaultLimits: place.defaultLimits,
     },
-    summaries: [...place.builtIn.map(builtInSummary), ...items.map(summaryOf)],
+    summaries: [
+      ...place.builtIn.map((grant) => summaryOf({ ...grant, grant, problems: [] }, true)),
+      ...items.map((item) => summaryOf(item, false)),
+    ],
     paths: items.flatMap(({ grant }) => grant?.paths ?? []),
     files: items.flatMap(({ name, sha256 }) => sha256 === null ? [] : [{ file: name, sha256 }]),
     problems: broken.reduce((sum, item) => sum + item.problems.length, 0),
   };
 }
 
-function builtInSummary(grant: AllowGrant): GrantSummary {
-  return { ...summary(grant, grant.name), is_built_in: true, sha256: grant.sha256, problems: [] };
-}
-
-function summaryOf(item: Item): GrantSummary {
-  const problems = item.problems.slice(0, 32).map((problem) => problem.slice(0, 1_000));
-  const rest = { is_built_in: false, sha256: item.sha256, problems };
-  if (item.grant !== null) return { ...summary(item.grant, item.name), ...rest };
-  const none = { mode: null, max_taint: null, expires_unix_ms: null };
-  return { name: item.name.slice(0, 255), tool: item.tool, ...none, ...rest };
-}
-
-function summary(grant: Grant, name: string) {
-  const isDeny = grant.mode === "deny";
+function summaryOf(item: Item, is_built_in: boolean): GrantSummary {
+  const { grant } = item;
+  const allowing = grant === null || grant.mode === "deny" ? null : grant;
   return {
-    name: name.slice(0, 255),
-    tool: grant.tool,
-    mode: grant.mode,
-    max_taint: isDeny ? null : grant.max_taint,
-    expires_unix_ms: isDeny ? null : grant.expires ?? null,
-    ...(isDeny || grant.hosts.length === 0 ? {} : { hosts: [...grant.hosts] }),
+    name: item.name.slice(0, 255),
+    tool: item.tool,
+    mode: grant?.mode ?? null,
+    max_taint: allowing?.max_taint ?? null,
+    expires_unix_ms: allowing?.expires ?? null,
+    ...(allowing === null || allowing.hosts.length === 0 ? {} : { hosts: [...allowing.hosts] }),
+    is_built_in,
+    sha256: item.sha256,
+    problems: item.problems.slice(0, 32).map((problem) => problem.slice(0, 1_000)),
   };
 }

@@ -12,7 +12,7 @@ import { globMatches } from "../../shared/text/glob.ts";
 import { looksLikeHttp, readHttpUrl } from "../../shared/url/origin.ts";
 import { isBuiltInName } from "./builtin_tools.ts";
 import type { AllowGrant, DenyGrant, Grant, GrantLimits } from "./grant_schema.ts";
-import { MISS_ORDER, type Reason } from "./reasons.ts";
+import { type Reason, REASONS } from "./reasons.ts";
 
 /** A path that a call names. All are absolute; links are resolved as far as the path exists. */
 export type NamedPath = {
@@ -70,6 +70,9 @@ export type Verdict =
     readonly findings: readonly Finding[];
   };
 
+/** Of several grants that miss, the one with the later code missed nearest. */
+const NEARNESS = Object.keys(REASONS);
+
 /** The verdict on `question`. No file touches the grants of a built-in tool. */
 export function evaluate(set: GrantSet, question: Question): Verdict {
   const deny = (code: Reason, grant: Grant | null, findings: readonly Finding[]): Verdict => ({
@@ -99,7 +102,7 @@ export function evaluate(set: GrantSet, question: Question): Verdict {
     const said = judge(grant, question, set.defaultLimits);
     findings.push({ grant: grant.name, said });
     if (said === "auto" || said === "ask") allowing.push({ grant, said });
-    else if (MISS_ORDER.indexOf(said) > MISS_ORDER.indexOf(nearest)) nearest = said;
+    else if (NEARNESS.indexOf(said) > NEARNESS.indexOf(nearest)) nearest = said;
   }
   if (denying !== null) return deny("denied_by_grant", denying, findings);
   const said = allowing.some((one) => one.said === "auto") ? "auto" : "ask";

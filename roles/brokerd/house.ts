@@ -141,12 +141,7 @@ function assemble(parts: Parts): Result<House> {
   const watch = watchOf(random.bytes(8).toHex());
   const courier = courierTo(ports.gateway, clock);
   const render = (approval: Approval) =>
-    renderApproval(approval.plan, {
-      code: approval.code,
-      createdUnixMs: approval.created_unix_ms,
-      expiresUnixMs: approval.expires_unix_ms,
-      raises: sessions.find(approval.plan.session)?.raises ?? [],
-    });
+    renderApproval(approval, sessions.find(approval.plan.session)?.raises ?? []);
   const calls = new Calls({
     ...parts,
     disk,

@@ -28,16 +28,3 @@ export const REASONS = {
 } as const;
 
 export type Reason = keyof typeof REASONS;
-
-/** The order of evaluation: of several grants that miss, the one with the later code missed nearest. */
-export const MISS_ORDER: readonly Reason[] = [
-  "no_grant",
-  "expired",
-  "path_outside",
-  "path_read_only",
-  "host_not_granted",
-  "pattern_mismatch",
-  "taint_exceeds",
-  "untrusted_session",
-  "limit_reached",
-];
