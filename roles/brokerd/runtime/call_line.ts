@@ -58,6 +58,7 @@ function mountRefusal(disk: Disk, mount: Mount): string | null {
   if (real.value !== mount.hostPath) return "it now leads elsewhere";
   const facts = attempt(() => disk.lstat(mount.hostPath));
   if (!facts.ok) return "it is gone or may not be read";
-  const { kind } = facts.value;
+  const { kind, links } = facts.value;
+  if (kind === "file" && links !== 1) return "it has other names (hard links)";
   return kind === "file" || kind === "folder" ? null : `it is a ${kind}, not a file or folder`;
 }

@@ -8,7 +8,7 @@ import { podmanFailure } from "./failures.ts";
 import type { ProcessPort, Spawned } from "./process.ts";
 
 /** Longest text kept of one podman answer. */
-export const MAX_ANSWER_BYTES = 4_194_304;
+const MAX_ANSWER_BYTES = 4_194_304;
 const COMMAND_MS = 60_000;
 
 export interface Answer {
@@ -69,7 +69,10 @@ async function answer(
   let isLate = false;
   const alarm = clock.sleep(COMMAND_MS, deadline.signal).then(() => {
     isLate = !deadline.signal.aborted;
-    if (isLate) child.kill();
+    if (!isLate) return;
+    child.kill();
+    // What Podman has started may outlive it and hold its pipes.
+    child.abandon();
   });
   await child.closeInput();
   const [status, stdout, stderr] = await Promise.all([

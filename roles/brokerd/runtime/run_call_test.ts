@@ -326,3 +326,22 @@ Deno.test("runCall() a Podman that is not there is named", async () => {
   const { outcome } = await run(fake);
   deepStrictEqual([outcome.status, outcome.code], ["could_not_start", "runtime-unavailable"]);
 });
+
+Deno.test("podmanOver() an answer that does not come, and pipes that somebody else holds, are given up", async () => {
+  const held = pipe();
+  const exit = Promise.withResolvers<number>();
+  const port: ProcessPort = {
+    spawn: () =>
+      ok({
+        write: () => Promise.resolve(true),
+        closeInput: () => Promise.resolve(),
+        stdout: held.pieces,
+        stderr: held.pieces,
+        abandon: held.end,
+        exit: exit.promise,
+        kill: () => exit.resolve(137),
+      }),
+  };
+  const answered = await podmanOver(port, clockWith(60_000), "runc").ask(["info"]);
+  strictEqual(!answered.ok && answered.code, "runtime-unavailable");
+});
