@@ -11,6 +11,9 @@ export type EditableFile = Exclude<IdentityFile, "soul">;
 /** In the order in which the block shows them. */
 export const IDENTITY_FILES = ["soul", "memory", "user"] as const;
 
+/** Those that the memory tool may change. */
+export const EDITABLE_FILES = ["memory", "user"] as const;
+
 /** The most characters a file may have. */
 export const LIMITS: Readonly<Record<IdentityFile, number>> = {
   soul: 4_000,
@@ -22,9 +25,7 @@ const SEPARATOR = "§";
 
 /** Number of Unicode scalar values. */
 export function characters(text: string): number {
-  let count = 0;
-  for (const _ of text) count++;
-  return count;
+  return [...text].length;
 }
 
 /** `1,474`, the same on every machine. */

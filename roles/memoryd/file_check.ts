@@ -4,7 +4,8 @@ import { attempt, readWhole, removeFile, replaceFile } from "../../shared/disk/d
 import { type Err, err, type Result } from "../../shared/results/result.ts";
 import { IDENTITY_FILES } from "./entries.ts";
 import { readIdentity } from "./identity_files.ts";
-import type { MemoryStore, StorePlace } from "./memory_store.ts";
+import type { StorePlace } from "./journal.ts";
+import type { MemoryStore } from "./memory_store.ts";
 import { parseNotes } from "./notes.ts";
 
 const PROBE_BYTES = 65_536;

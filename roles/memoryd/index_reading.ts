@@ -182,7 +182,7 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const purges = String(purged.purges);
   const isSame = wasReadAs(from, before) && before.prev.split(":")[2] === purges;
   if (isSame && before.offset === length) return;
-  const goesOn = isSame && startsNote(bytesBetween(from, before.offset, before.offset + 2));
+  const goesOn = isSame && startsNote(bytesBetween(from, before.offset, before.offset + 3));
   const start = goesOn ? before : NOTHING;
   const bytes = bytesBetween(from, start.offset, length);
   const parsed = parseNotes(bytes, start.next);
@@ -209,7 +209,7 @@ function wasReadAs(from: Sources, before: Progress): boolean {
 }
 
 function startsNote(bytes: Uint8Array): boolean {
-  return bytes[0] === 0xc2 && bytes[1] === 0xa7;
+  return bytes[0] === 0x0a && bytes[1] === 0xc2 && bytes[2] === 0xa7;
 }
 
 /** Part of notes.md; empty when it cannot be read. */

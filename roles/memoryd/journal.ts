@@ -54,11 +54,11 @@ export interface Journal {
   close(): void;
 }
 
-export type JournalPlace = {
+export type StorePlace = {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
-  /** The existing folder `edits/`. */
+  /** The existing folder `memory/`, in which there is `edits/` for the journal. */
   readonly folder: string;
 };
 
@@ -71,11 +71,12 @@ export function monthOf(unixMs: number): string {
  * Opens the journal, or begins it with `found`, the state the files are in. A torn last line is cut
  * and said so; any other damage is refused with `log-broken`.
  */
-export function openJournal(at: JournalPlace, found: FilesState): Result<Journal> {
-  const headPath = `${at.folder}/head.json`;
+export function openJournal(at: StorePlace, found: FilesState): Result<Journal> {
+  const folder = `${at.folder}/edits`;
+  const headPath = `${folder}/head.json`;
   const head = readHead(at.disk, headPath);
   if (!head.ok) return head;
-  const path = `${at.folder}/${head.value?.file ?? `${monthOf(at.clock.nowUnixMs())}.jsonl`}`;
+  const path = `${folder}/${head.value?.file ?? `${monthOf(at.clock.nowUnixMs())}.jsonl`}`;
   const before = lastState(at.disk, path);
   const opened = openChain({
     disk: at.disk,
@@ -116,7 +117,7 @@ export function readJournal(disk: Disk, folder: string): Result<JournalLine[]> {
   return ok(lines);
 }
 
-function genesis(at: JournalPlace, state: FilesState): Genesis {
+function genesis(at: StorePlace, state: FilesState): Genesis {
   return {
     kind: "open",
     time_unix_ms: at.clock.nowUnixMs(),
@@ -128,7 +129,7 @@ function genesis(at: JournalPlace, state: FilesState): Genesis {
   };
 }
 
-function journalOf(at: JournalPlace, first: Chain, opened: FilesState): Journal {
+function journalOf(at: StorePlace, first: Chain, opened: FilesState): Journal {
   let chain = first;
   let current = opened;
   return {
@@ -136,7 +137,7 @@ function journalOf(at: JournalPlace, first: Chain, opened: FilesState): Journal 
     append: (line, state) => {
       const file = `${monthOf(at.clock.nowUnixMs())}.jsonl`;
       if (file > chain.file()) {
-        const rotated = chain.rotate(`${at.folder}/${file}`, genesis(at, current));
+        const rotated = chain.rotate(`${at.folder}/edits/${file}`, genesis(at, current));
         if (!rotated.ok) return rotated;
         chain = rotated.value;
       }

@@ -6,16 +6,11 @@
 //    difference to the journal, which the next start (or change) journals as found.
 // 2. A change whose journal line cannot be written fails with `disk-failed`: the process must end.
 // 3. Bytes that cannot be read as they should be are never overwritten.
-import type { Clock } from "../../shared/clock/clock.ts";
-import type { Random } from "../../shared/clock/random.ts";
-import type { Disk } from "../../shared/disk/disk.ts";
 import {
   attempt,
   createExclusive,
   createIdempotent,
   makeFolders,
-  openAppender,
-  readBytes,
   readWhole,
   replaceFileIf,
   returnAside,
@@ -24,15 +19,12 @@ import { type Fields, hashBytes } from "../../shared/chain/chain_record.ts";
 import type { CallId, SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
-import {
-  canonicalText,
-  decodeLossy,
-  encodeCanonical,
-  encodeUtf8,
-} from "../../shared/wire/codec.ts";
+import { encodeCanonical, encodeUtf8 } from "../../shared/wire/codec.ts";
+import { appendText } from "./append.ts";
 import { type Block, renderBlock } from "./block.ts";
 import { applyEdit, type Edit, type Edited } from "./edits.ts";
 import {
+  EDITABLE_FILES,
   type EditableFile,
   entriesOf,
   IDENTITY_FILES,
@@ -41,11 +33,11 @@ import {
 } from "./entries.ts";
 import { checkFiles } from "./file_check.ts";
 import { readIdentity } from "./identity_files.ts";
-import { type FilesState, type Journal, monthOf, openJournal } from "./journal.ts";
-import { closing, type Note, renderNote } from "./notes.ts";
+import { type FilesState, type Journal, openJournal, type StorePlace } from "./journal.ts";
+import { type Note, renderNote } from "./notes.ts";
 import { allShown, type OwnerActs, ownerActs } from "./owner_acts.ts";
 import { type Purged, readPurged } from "./purged.ts";
-import { countRecalls, type RecallLine, type Recalls } from "./recall_log.ts";
+import { countRecalls, logRecall, type RecallLine, type Recalls } from "./recall_log.ts";
 
 /** Where a change comes from. */
 export type Origin = {
@@ -66,7 +58,7 @@ export interface MemoryStore extends OwnerActs {
   /** Appends a note, which the caller has checked. */
   note(text: string, origin: Origin): Result<void>;
   /** Appends one line to the log of recalls. */
-  logRecall(line: RecallLine): Result<void>;
+  logRecall(line: RecallLine): Result<number>;
   /** Counts the log of recalls; `most` bounds the texts listed. */
   recalls(most: number): Result<Recalls>;
   purged(): Result<Purged>;
@@ -75,14 +67,6 @@ export interface MemoryStore extends OwnerActs {
   close(): void;
 }
 
-export type StorePlace = {
-  readonly disk: Disk;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** The existing folder `memory/`. */
-  readonly folder: string;
-};
-
 /**
  * Makes what is missing (`starter` becomes the first soul.md), opens the journal and journals what
  * changed without it. Nothing that exists is overwritten. Fails as the disk and the journal do.
@@ -90,11 +74,9 @@ export type StorePlace = {
 export function openStore(at: StorePlace, starter: string): Result<MemoryStore> {
   const made = makeMissing(at, starter);
   if (!made.ok) return made;
-  const closed = appendNotes(at, []);
-  if (!closed.ok) return closed;
   const state = stateOf(at);
   if (!state.ok) return state;
-  const journal = openJournal({ ...at, folder: `${at.folder}/edits` }, state.value);
+  const journal = openJournal(at, state.value);
   if (!journal.ok) return journal;
   const purged = readPurged(at.disk, `${at.folder}/purged.jsonl`);
   const found = purged.ok ? journalFound(at, journal.value) : purged;
@@ -135,7 +117,7 @@ function journalFound(at: StorePlace, journal: Journal): Result<void> {
   if (!now.ok) return now;
   const before = journal.state();
   const time = { time_unix_ms: at.clock.nowUnixMs() };
-  for (const file of ["memory", "user"] as const) {
+  for (const file of EDITABLE_FILES) {
     if (now.value[file] === before[file]) continue;
     const text = readIdentity(at.disk, at.folder, file);
     const line = { kind: "found", ...time, file, after: text.ok ? text.value : null };
@@ -147,43 +129,9 @@ function journalFound(at: StorePlace, journal: Journal): Result<void> {
   return journal.append(line, now.value);
 }
 
-/** The last `length` bytes of a file as text, empty when there is none. */
-function tailOf(disk: Disk, path: string, length: number): Result<string> {
-  const tail = attempt(() => {
-    const file = disk.open(path, "read");
-    try {
-      file.seek(Math.max(0, file.stat().size - length));
-      return decodeLossy(readBytes(file, length));
-    } finally {
-      file.close();
-    }
-  });
-  return !tail.ok && tail.code === "file-missing" ? ok("") : tail;
-}
-
-/** Appends to a file, made when absent, after what `closes` its tail; the file's new size. */
-function appendText(
-  disk: Disk,
-  path: string,
-  text: string,
-  closes: (tail: string) => string,
-): Result<number> {
-  const tail = tailOf(disk, path, 2);
-  if (!tail.ok) return tail;
-  const bytes = encodeUtf8(closes(tail.value) + text);
-  const appender = openAppender(disk, path);
-  if (!appender.ok) return appender;
-  try {
-    const appended = bytes.length === 0 ? ok(undefined) : appender.value.append(bytes);
-    return appended.ok ? ok(appender.value.size()) : appended;
-  } finally {
-    appender.value.close();
-  }
-}
-
-/** Appends notes, and before them what ends a text that was cut short; the file's new size. */
+/** Appends notes; the file's new size. */
 function appendNotes(at: StorePlace, notes: readonly Note[]): Result<number> {
-  return appendText(at.disk, `${at.folder}/notes.md`, notes.map(renderNote).join(""), closing);
+  return appendText(at.disk, `${at.folder}/notes.md`, notes.map(renderNote).join(""));
 }
 
 function noteOf(
@@ -271,7 +219,7 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
       const line = { kind: "note", ...head(origin), text };
       return journalled(journal.append(line, { ...journal.state(), notes: size.value }));
     },
-    logRecall: (line) => logRecall(at, line),
+    logRecall: (line) => logRecall(at.disk, `${at.folder}/recalls`, line),
     recalls: (most) => countRecalls(at.disk, `${at.folder}/recalls`, most),
     purged,
     check: () => checkFiles(at, store),
@@ -305,11 +253,4 @@ function replaceText(
     "memory-changed",
     `${file}.md was changed in the middle of this edit; look at it again`,
   );
-}
-
-function logRecall(at: StorePlace, line: RecallLine): Result<void> {
-  const path = `${at.folder}/recalls/${monthOf(at.clock.nowUnixMs())}.jsonl`;
-  const closes = (tail: string) => tail === "" || tail.endsWith("\n") ? "" : "\n";
-  const said = appendText(at.disk, path, `${canonicalText(line)}\n`, closes);
-  return said.ok ? ok(undefined) : said;
 }

@@ -2,9 +2,10 @@
 //
 // 1. A head line starts with `§ `. A body line that starts with `§` or a backslash gets a backslash
 //    in front, so no text can be mistaken for a head, and the escape can be undone.
-// 2. A note ends with a blank line. What stands before the first head, or under a head that does not
-//    parse, has no label and is therefore never shown. The same goes for lines that are not UTF-8:
-//    a power cut may leave one, and it must not take others with it.
+// 2. A note begins with a line feed, so it is whole whatever was cut short before it. What stands
+//    before the first head, or under a head that does not parse, has no label and is therefore never
+//    shown. The same goes for lines that are not UTF-8: a power cut may leave one, and it must not
+//    take others with it.
 import { DataClass, type Label } from "../../shared/labels/label.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
 import { decodeUtf8 } from "../../shared/wire/codec.ts";
@@ -21,31 +22,24 @@ export type Note = {
   readonly text: string;
 };
 
-/** A note where it stands: `number` counts heads from 1, offsets are in bytes. */
+/** A note where it stands: `number` counts heads from 1, `start` is in bytes. */
 export type PlacedNote = {
   readonly note: Note;
   readonly number: number;
   readonly start: number;
-  readonly end: number;
 };
 
 const HEAD =
   /^§ (note|moved|dropped) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) session ([A-Za-z0-9_-]{1,96}) label (public|private|secret) (trusted|untrusted)(?: from (memory|user)\.md)?$/;
 
-/** The bytes-to-be of one note, its closing blank line included. */
+/** The bytes-to-be of one note, the blank line before it included. */
 export function renderNote(note: Note): string {
   const trust = note.label.untrusted ? "untrusted" : "trusted";
   const from = note.from === null ? "" : ` from ${note.from}.md`;
   const head = `§ ${note.kind} ${isoTime(note.timeUnixMs)} session ${note.session ?? "-"} ` +
     `label ${note.label.class} ${trust}${from}`;
   const body = note.text.split("\n").map((line) => /^[§\\]/.test(line) ? `\\${line}` : line);
-  return `${head}\n${body.join("\n")}\n\n`;
-}
-
-/** What must be appended before another note, so that a text cut short ends on its own. */
-export function closing(text: string): string {
-  if (text === "" || text.endsWith("\n\n")) return "";
-  return text.endsWith("\n") ? "\n" : "\n\n";
+  return `\n${head}\n${body.join("\n")}\n`;
 }
 
 function headOf(line: string): Omit<Note, "text"> | null {
@@ -78,14 +72,13 @@ export function parseNotes(bytes: Uint8Array, before = 0): ParsedNotes {
   const preface = readableLines(bytes.subarray(0, starts[0] ?? bytes.length));
   let unlabelled = preface.left + (preface.lines.join("").trim() === "" ? 0 : 1);
   starts.forEach((start, i) => {
-    const end = starts[i + 1] ?? bytes.length;
-    const { lines: [line = "", ...body], left } = readableLines(bytes.subarray(start, end));
+    const { lines: [line = "", ...body], left } = readableLines(
+      bytes.subarray(start, starts[i + 1]),
+    );
     const head = headOf(line);
     unlabelled += left;
     if (head === null) unlabelled++;
-    else {
-      notes.push({ note: { ...head, text: bodyOf(body) }, number: before + i + 1, start, end });
-    }
+    else notes.push({ note: { ...head, text: bodyOf(body) }, number: before + i + 1, start });
   });
   return { notes, heads: before + starts.length, unlabelled };
 }

@@ -8,12 +8,12 @@ import { Label } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { parseCanonical } from "../../shared/wire/codec.ts";
 import { Edit, type Edited } from "./edits.ts";
-import { type EditableFile, entriesOf, textOf } from "./entries.ts";
+import { EDITABLE_FILES, type EditableFile, entriesOf, textOf } from "./entries.ts";
 import { readIdentity } from "./identity_files.ts";
-import { type JournalLine, readJournal } from "./journal.ts";
-import type { Origin, StorePlace } from "./memory_store.ts";
+import { type JournalLine, readJournal, type StorePlace } from "./journal.ts";
+import type { Origin } from "./memory_store.ts";
 import { parseNotes } from "./notes.ts";
-import { appendPurge, digestOf, type Purged } from "./purged.ts";
+import { appendPurge, digestOf, hiding, type Purged } from "./purged.ts";
 
 /** An edit that waits for the owner. */
 export const Staged = z.strictObject({
@@ -30,6 +30,9 @@ export type Staged = z.output<typeof Staged>;
 export type Purge = {
   readonly entries: readonly { readonly file: EditableFile; readonly text: string }[];
   readonly notes: readonly string[];
+  /** Of the entries, wherever they are by now. */
+  readonly digests: ReadonlySet<string>;
+  isHidden(entry: string): boolean;
 };
 
 export interface OwnerActs {
@@ -64,13 +67,9 @@ const MAX_STAGED_BYTES = 1_048_576;
 const MAX_NOTES_BYTES = 268_435_456;
 
 export function ownerActs(at: StorePlace, hands: StoreHands): OwnerActs {
-  const history = () => readJournal(at.disk, `${at.folder}/edits`);
   return {
-    history,
-    undo: (file) => {
-      const lines = history();
-      return lines.ok ? undone(at, hands, file, lines.value) : lines;
-    },
+    history: () => readJournal(at.disk, `${at.folder}/edits`),
+    undo: (file) => undo(at, hands, file),
     staged: () => stagedEdits(at),
     preview: ({ edit, session, call, label }) => {
       const judged = hands.judged(edit, { session, call, label });
@@ -89,24 +88,15 @@ export function ownerActs(at: StorePlace, hands: StoreHands): OwnerActs {
       const made = decision === "apply" ? hands.edit(edit, origin, "review") : ok("");
       return made.ok ? removeFile(at.disk, `${at.folder}/staged/${one.call}.json`) : made;
     },
-    broughtBy: (session) => {
-      const lines = history();
-      return lines.ok ? brought(at, session, freshOf(lines.value, session)) : lines;
-    },
-    purge: (session, why) => {
-      const lines = history();
-      return lines.ok ? purge(at, hands, freshOf(lines.value, session), session, why) : lines;
-    },
+    broughtBy: (session) => brought(at, session),
+    purge: (session, why) => purge(at, hands, session, why),
   };
 }
 
-function undone(
-  at: StorePlace,
-  hands: StoreHands,
-  file: EditableFile,
-  lines: readonly JournalLine[],
-): Result<string> {
-  const last = lines.findLast((line) => line.file === file && line.before !== null);
+function undo(at: StorePlace, hands: StoreHands, file: EditableFile): Result<string> {
+  const lines = readJournal(at.disk, `${at.folder}/edits`);
+  if (!lines.ok) return lines;
+  const last = lines.value.findLast((line) => line.file === file && line.before !== null);
   if (last === undefined || last.before === null || last.after === null) {
     return err("memory-nothing-to-undo", `The journal holds no edit of ${file}.md`);
   }
@@ -139,23 +129,21 @@ function stagedEdits(at: StorePlace): Result<Staged[]> {
 function purge(
   at: StorePlace,
   hands: StoreHands,
-  fresh: ReadonlySet<string>,
   session: SessionId,
   why: string,
 ): Result<Purge> {
-  const found = brought(at, session, fresh);
+  const found = brought(at, session);
   if (!found.ok) return found;
+  const { digests, isHidden } = found.value;
   const head = { time_unix_ms: at.clock.nowUnixMs(), session, why };
   // The list comes first: from then on everything is hidden, whatever happens to the files.
-  const line = { ...head, hidden: [...fresh].map(digestOf) };
-  const said = appendPurge(at.disk, `${at.folder}/purged.jsonl`, line);
+  const said = appendPurge(at.disk, `${at.folder}/purged.jsonl`, { ...head, hidden: [...digests] });
   if (!said.ok) return said;
-  for (const file of ["memory", "user"] as const) {
-    const gone = found.value.entries.filter((one) => one.file === file).map(({ text }) => text);
+  for (const file of EDITABLE_FILES) {
     const text = readIdentity(at.disk, at.folder, file);
     // A file that is not in order is the owner's to mend; the block hides the entries anyway.
-    if (gone.length === 0 || !text.ok) continue;
-    const after = textOf(entriesOf(text.value).filter((entry) => !gone.includes(entry)));
+    if (!text.ok || !entriesOf(text.value).some(isHidden)) continue;
+    const after = textOf(entriesOf(text.value).filter((entry) => !isHidden(entry)));
     const changed = hands.change(file, text.value, after, { kind: "purge", ...head });
     if (!changed.ok) return changed;
   }
@@ -171,32 +159,24 @@ export function allShown(purged: Result<Purged>, text: string): Result<void> {
     : ok(undefined);
 }
 
-/** The entries that a session's edits brought into a file, whether they are there still or not. */
-function freshOf(lines: readonly JournalLine[], session: SessionId): Set<string> {
-  return new Set(lines.flatMap(({ kind, session: by, before, after }) => {
+function brought(at: StorePlace, session: SessionId): Result<Purge> {
+  const lines = readJournal(at.disk, `${at.folder}/edits`);
+  if (!lines.ok) return lines;
+  const bytes = readWhole(at.disk, `${at.folder}/notes.md`, MAX_NOTES_BYTES);
+  if (!bytes.ok) return bytes;
+  // The entries that its edits brought into a file, whether they are there still or not.
+  const fresh = lines.value.flatMap(({ kind, session: by, before, after }) => {
     if (kind !== "edit" || by !== session || after === null) return [];
     const old = entriesOf(before ?? "");
     return entriesOf(after).filter((entry) => !old.includes(entry));
-  }));
-}
-
-function brought(
-  at: StorePlace,
-  session: SessionId,
-  fresh: ReadonlySet<string>,
-): Result<Purge> {
-  const entries = (["memory", "user"] as const).flatMap((file) => {
-    const text = readIdentity(at.disk, at.folder, file);
-    if (!text.ok) return [];
-    return entriesOf(text.value).filter((one) => fresh.has(one)).map((one) => ({
-      file,
-      text: one,
-    }));
   });
-  const bytes = readWhole(at.disk, `${at.folder}/notes.md`, MAX_NOTES_BYTES);
-  if (!bytes.ok) return bytes;
-  const notes = parseNotes(bytes.value).notes.map(({ note }) => note)
-    .filter(({ kind, session: by, text }) => (kind === "note" && by === session) || fresh.has(text))
-    .map((note) => note.text);
-  return ok({ entries, notes });
+  const digests = new Set(fresh.map(digestOf));
+  const { isHidden, hidesNote } = hiding(new Set([session]), digests);
+  const entries = EDITABLE_FILES.flatMap((file) => {
+    const text = readIdentity(at.disk, at.folder, file);
+    return entriesOf(text.ok ? text.value : "").filter(isHidden).map((text) => ({ file, text }));
+  });
+  const notes = parseNotes(bytes.value).notes.map(({ note }) => note).filter(hidesNote)
+    .map(({ text }) => text);
+  return ok({ entries, notes, digests, isHidden });
 }

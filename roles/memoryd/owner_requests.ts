@@ -80,8 +80,8 @@ export function fileRoutes(parts: Parts): Route[] {
           if (!made.ok) parts.warn(`After the purge: ${made.code}: ${made.detail}`);
         });
       }
-      await io.chunk(encodeUtf8(canonicalText(found.value)));
       const { entries, notes } = found.value;
+      await io.chunk(encodeUtf8(canonicalText({ entries, notes })));
       const counts = { entries: entries.length, notes: notes.length };
       return ok({ kind: "memory_purged", body: { ...counts, is_hidden: mode === "hide" } });
     }),
@@ -93,8 +93,7 @@ export function fileRoutes(parts: Parts): Route[] {
       const recalls = store.recalls(MOST_FOUND);
       if (!recalls.ok) return recalls;
       const waiting = { staged: staged.value.length, purged_sessions: purged.value.sessions.size };
-      const body = { ...waiting, ...recalls.value, found: [...recalls.value.found] };
-      return ok({ kind: "memory_seen", body });
+      return ok({ kind: "memory_seen", body: { ...waiting, ...recalls.value } });
     }),
   ];
 }

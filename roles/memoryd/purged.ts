@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { hashBytes } from "../../shared/chain/chain_record.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
-import { openAppender, readWhole } from "../../shared/disk/durable.ts";
+import { readWhole } from "../../shared/disk/durable.ts";
 import { SessionId, Sha256 } from "../../shared/ids/ids.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import {
@@ -16,6 +16,7 @@ import {
   encodeUtf8,
   parseJson,
 } from "../../shared/wire/codec.ts";
+import { appendText } from "./append.ts";
 import type { Note } from "./notes.ts";
 
 const MAX_BYTES = 67_108_864;
@@ -29,15 +30,27 @@ const Line = z.strictObject({
 });
 export type PurgeLine = z.output<typeof Line>;
 
-export type Purged = {
-  /** Number of lines, which only grows. */
-  readonly purges: number;
+/** What is hidden of some sessions. */
+export type Hidden = {
   readonly sessions: ReadonlySet<string>;
-  /** Whether an entry of this text must not be shown. */
+  /** Whether an entry of this text is. */
   isHidden(text: string): boolean;
-  /** The same for a note: one that a session wrote, or an entry of its that any session moved. */
+  /** Whether a note is: one that such a session wrote, or an entry of its that any session moved. */
   hidesNote(note: Note): boolean;
 };
+/** `purges` is the number of lines, which only grows. */
+export type Purged = Hidden & { readonly purges: number };
+
+/** Hides these sessions' notes, and entries by their digests. */
+export function hiding(sessions: ReadonlySet<string>, digests: ReadonlySet<string>): Hidden {
+  const isHidden = (text: string) => digests.has(digestOf(text));
+  return {
+    sessions,
+    isHidden,
+    hidesNote: ({ kind, session, text }) =>
+      (kind === "note" && session !== null && sessions.has(session)) || isHidden(text),
+  };
+}
 
 /** How a purge names a text. */
 export function digestOf(text: string): string {
@@ -63,27 +76,16 @@ export function readPurged(disk: Disk, path: string): Result<Purged> {
     sessions.add(parsed.session);
     for (const digest of parsed.hidden) hidden.add(digest);
   }
-  const isHidden = (text: string) => hidden.has(digestOf(text));
-  const hidesNote = ({ kind, session, text }: Note) =>
-    (kind === "note" && session !== null && sessions.has(session)) || isHidden(text);
-  return ok({ purges: lines.length, sessions, isHidden, hidesNote });
+  return ok({ purges: lines.length, ...hiding(sessions, hidden) });
 }
 
-/** Appends a line durably, in the place of one that a crash cut short. */
-export function appendPurge(disk: Disk, path: string, line: PurgeLine): Result<void> {
+/** Appends a line durably, in the place of one that a crash cut short; the list's new size. */
+export function appendPurge(disk: Disk, path: string, line: PurgeLine): Result<number> {
   const whole = wholeLines(disk, path);
   if (!whole.ok) return whole;
-  const opened = openAppender(disk, path);
-  if (!opened.ok) return opened;
-  try {
-    const size = whole.value.length;
-    const cut = size < opened.value.size() ? opened.value.cutTo(size) : ok(undefined);
-    // An editor may have taken the end of the last line.
-    const end = (whole.value.at(-1) ?? LINE_FEED) === LINE_FEED ? "" : "\n";
-    return cut.ok ? opened.value.append(encodeUtf8(`${end}${canonicalText(line)}\n`)) : cut;
-  } finally {
-    opened.value.close();
-  }
+  // An editor may have taken the end of the last line.
+  const end = (whole.value.at(-1) ?? LINE_FEED) === LINE_FEED ? "" : "\n";
+  return appendText(disk, path, `${end}${canonicalText(line)}\n`, whole.value.length);
 }
 
 function lineOf(text: string): PurgeLine | undefined {

@@ -5,7 +5,11 @@ import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readWhole } from "../../shared/disk/durable.ts";
 import { CallId, SessionId } from "../../shared/ids/ids.ts";
 import { ok, type Result } from "../../shared/results/result.ts";
-import { decodeLossy, parseJson } from "../../shared/wire/codec.ts";
+import { canonicalText, decodeLossy, parseJson } from "../../shared/wire/codec.ts";
+import type { BodyOf } from "../../shared/wire/exchange.ts";
+import type { MEMORY_OVERVIEW } from "../../shared/wire/memory.ts";
+import { appendText } from "./append.ts";
+import { monthOf } from "./journal.ts";
 
 export const RecallLine = z.strictObject({
   time_unix_ms: z.int().min(0),
@@ -17,25 +21,25 @@ export const RecallLine = z.strictObject({
 });
 export type RecallLine = z.output<typeof RecallLine>;
 
-export type Found = {
-  readonly source: string;
-  readonly hits: number;
-  readonly last_unix_ms: number;
-};
-export type Recalls = {
-  readonly recalls: number;
-  readonly in_vain: number;
-  /** The most often found texts, most often first. */
-  readonly found: readonly Found[];
-};
+/** Counts of recalls, and the texts that were found most often, most often first. */
+export type Recalls = Pick<
+  BodyOf<(typeof MEMORY_OVERVIEW.replies)[0]>,
+  "recalls" | "in_vain" | "found"
+>;
 
 const MAX_BYTES = 268_435_456;
+
+/** Appends a line, whole whatever was cut short before it. */
+export function logRecall(disk: Disk, folder: string, line: RecallLine): Result<number> {
+  const path = `${folder}/${monthOf(line.time_unix_ms)}.jsonl`;
+  return appendText(disk, path, `\n${canonicalText(line)}`);
+}
 
 /** Counts all recalls; a line that a crash cut short is passed over. */
 export function countRecalls(disk: Disk, folder: string, most: number): Result<Recalls> {
   const names = attempt(() => disk.list(folder));
   if (!names.ok) return names;
-  const found = new Map<string, Found>();
+  const found = new Map<string, Recalls["found"][number]>();
   let recalls = 0;
   let inVain = 0;
   for (const { name } of names.value) {

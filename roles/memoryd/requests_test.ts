@@ -218,7 +218,7 @@ Deno.test("a fact noted in one session is recalled in another, under the label i
     const nothing = await tool("recall", { query: 'zebra" OR "a' }, { session: 2 });
     assert.equal(nothing.text, '(no matches for "zebra" OR "a")');
     const month = new Date().toISOString().slice(0, 7);
-    const written = () => read(`recalls/${month}.jsonl`).trimEnd().split("\n");
+    const written = () => read(`recalls/${month}.jsonl`).trimStart().split("\n");
     // No answer waits for its line.
     while (written().length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
     const lines = written().map((line) => JSON.parse(line));
