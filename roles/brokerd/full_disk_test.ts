@@ -1,6 +1,6 @@
 // Guards the order of record and effect on a disk that is full at any one write: what the owner is told,
 // and what happens, stands in the log before, as a power cut at that very moment would leave it.
-import { ok, strictEqual, throws } from "node:assert";
+import { deepStrictEqual, ok, strictEqual, throws } from "node:assert";
 import { DiskError } from "../../shared/disk/disk.ts";
 import { readChain } from "../../shared/chain/chain_reader.ts";
 import { settled } from "../../tests/doubles/manual_clock.ts";
@@ -127,4 +127,33 @@ Deno.test("openHouse() a sync that fails ends the process, whatever file it was 
       house.calls.request({ ...ids, tool: part === "/results/" ? "no_such_tool" : "list_dir" });
     }, DiskDied);
   }
+});
+
+Deno.test("request() a session's file that finds no room costs neither its label nor a second record", async () => {
+  const own = grantToml("read_file", "auto");
+  const strange = own.replace("untrusted = false", "untrusted = true");
+  const test = testHouse({ grants: { "read.toml": strange } });
+  const house = test.open();
+  const session = openChat(house);
+  const open = test.disk.open;
+  test.disk.open = (path, mode) => {
+    if (path.includes("/sessions/")) throw new DiskError("no_space", "Injected: full");
+    return open(path, mode);
+  };
+  const ids = { session, turn: newTurn(), call: newCall() };
+  house.calls.request({
+    ...ids,
+    tool: "read_file",
+    args: JSON.stringify({ path: `${ROOT}/a.txt` }),
+  });
+  await settled();
+  await test.clock.advance(10_000);
+  test.disk.open = open;
+  const label = { class: "private", untrusted: true };
+  deepStrictEqual(house.sessions.find(session)?.label, label);
+  strictEqual([...house.audit.records()].filter((one) => one.kind === "result").length, 1);
+  await house.close();
+  const next = test.open();
+  deepStrictEqual(next.sessions.find(session)?.label, label);
+  await next.close();
 });

@@ -123,10 +123,11 @@ export function sessionsIn(
   }
 
   const now = () => isoTime(ports.clock.nowUnixMs());
+  /** The log has the state already: what a full disk keeps from the file, it makes good at a start. */
   function keep(state: SessionState): Result<SessionState> {
     live.set(state.session, state);
-    const written = replaceFile(disk, pathOf(state.session), encodeCanonical(state));
-    return written.ok ? ok(state) : written;
+    replaceFile(disk, pathOf(state.session), encodeCanonical(state));
+    return ok(state);
   }
 
   /** `say` records the new label before it counts. */

@@ -42,7 +42,9 @@ function spawn(program: PodmanProgram, args: readonly string[]): Result<Spawned>
     closeInput: () => input.close().catch(() => {}),
     stdout: piecesOf(stdout),
     stderr: piecesOf(stderr),
-    abandon: () => [stdout, stderr].forEach((reader) => reader.cancel().catch(() => {})),
+    abandon: () => {
+      for (const pipe of [stdout.cancel(), stderr.cancel(), input.abort()]) pipe.catch(() => {});
+    },
     exit: child.status.then((status) => status.code),
     kill: () => killQuietly(child),
   });

@@ -9,7 +9,7 @@ export interface Spawned {
   closeInput(): Promise<void>;
   readonly stdout: AsyncIterable<Uint8Array>;
   readonly stderr: AsyncIterable<Uint8Array>;
-  /** Closes both output pipes: readers see their end at once, writers get no further. */
+  /** Closes every pipe: readers see their end at once, writers get no further. */
   abandon(): void;
   /** Exit status of Podman itself. */
   readonly exit: Promise<number>;
