@@ -13,11 +13,11 @@ export async function runMain(name: string, main: () => Promise<number>): Promis
   }
 }
 
-/** Resolves when the process is told to end. */
-export function stopSignal(): Promise<void> {
+/** Resolves when the process is told to end by one of these signals. */
+export function stopSignal(
+  names: readonly Deno.Signal[] = ["SIGINT", "SIGTERM", "SIGHUP"],
+): Promise<void> {
   return new Promise((resolve) => {
-    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-      Deno.addSignalListener(name, () => resolve());
-    }
+    for (const name of names) Deno.addSignalListener(name, () => resolve());
   });
 }

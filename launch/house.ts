@@ -16,6 +16,8 @@ export interface HouseOptions {
   readonly model: Program | null;
   readonly roles?: readonly Role[];
   readonly say: (line: string) => void;
+  /** Resolves when the start is to be given up. */
+  readonly stopped?: Promise<void>;
 }
 
 export interface Ran {
@@ -44,7 +46,9 @@ export async function startHouse(options: HouseOptions): Promise<House> {
     ...roles.map((role) => roleProgram(role, home, source)),
   ];
   const supervisor = supervise({ home, programs, say: options.say });
-  if (!await supervisor.ready(READY_MS)) {
+  const never = new Promise<void>(() => {});
+  const given = (options.stopped ?? never).then(() => false);
+  if (!await Promise.race([supervisor.ready(READY_MS), given])) {
     await supervisor.stop();
     throw new Error(`The roles did not become ready; look in ${home}/logs`);
   }

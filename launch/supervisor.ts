@@ -140,13 +140,26 @@ function signal(child: Deno.ChildProcess, name: "SIGTERM" | "SIGKILL"): void {
   }
 }
 
+/** Those of the roles whose sockets somebody serves at `home`. */
+export async function rolesAtWork(home: string, roles: readonly Role[]): Promise<Role[]> {
+  const found: Role[] = [];
+  for (const role of roles) {
+    const answers = await Promise.all(socketsOf(home, role).map(accepts));
+    if (answers.includes(true)) found.push(role);
+  }
+  return found;
+}
+
+const socketsOf = (home: string, role: Role) =>
+  servedBy(role).map((name) => socketPath(home, name));
+
 async function ready(
   options: SupervisorOptions,
   withinMs: number,
   stopping: AbortSignal,
 ): Promise<boolean> {
   const wanted = DAEMONS.filter((role) => options.programs.some((one) => one.name === role))
-    .flatMap((role) => servedBy(role).map((name) => socketPath(options.home, name)));
+    .flatMap((role) => socketsOf(options.home, role));
   const untilMs = performance.now() + withinMs;
   const open = new Set<string>();
   while (performance.now() < untilMs && !stopping.aborted) {

@@ -169,6 +169,9 @@ async function main(): Promise<number> {
   const mattermost = await chooseMattermost(values.mattermost === true, scratch.base);
   const over = mattermost === null ? "" : ` and ${mattermost.name}`;
   say(`try: starting every role at ${scratch.home} with ${model.name}${over}`);
+  const isTerminal = Deno.stdin.isTerminal() && Deno.stdout.isTerminal();
+  // Control-C in a chat is the chat's; whatever else ends this process ends the house first.
+  const told = stopSignal(isTerminal ? ["SIGTERM", "SIGHUP"] : undefined);
   const house = await startHouse({
     home: scratch.home,
     source: SOURCE,
@@ -176,16 +179,17 @@ async function main(): Promise<number> {
     grants: grants(scratch.papers),
     model: model.program,
     say: (line) => say(`try: ${line}`),
+    stopped: told,
   });
   try {
-    const isTerminal = Deno.stdin.isTerminal() && Deno.stdout.isTerminal();
-    const status = mattermost !== null
-      ? await overMattermost(mattermost, `${scratch.papers}/plan.txt`, isTerminal)
+    const played = mattermost !== null
+      ? overMattermost(mattermost, `${scratch.papers}/plan.txt`, isTerminal)
       : isTerminal
-      ? await talk(house.home)
-      : await script(house, scratch, model);
+      ? talk(house.home)
+      : script(house, scratch, model);
+    const status = await Promise.race([played, told.then(() => 143)]);
     nextSteps(scratch, values.keep === true);
-    if (values.keep === true) await stopSignal();
+    if (values.keep === true) await Promise.race([told, stopSignal()]);
     return status;
   } finally {
     await house.stop();

@@ -5,7 +5,7 @@
 import { parseArgs } from "node:util";
 import { runMain, stopSignal } from "./command.ts";
 import { prepareHome } from "./home.ts";
-import { DAEMONS, type Program, roleProgram, supervise } from "./supervisor.ts";
+import { DAEMONS, type Program, roleProgram, rolesAtWork, supervise } from "./supervisor.ts";
 
 const READY_MS = 60_000;
 
@@ -18,13 +18,17 @@ async function main(): Promise<number> {
       only: { type: "string" },
     },
   });
+  const only: readonly string[] = values.only?.split(",") ?? DAEMONS;
+  const roles = DAEMONS.filter((role) => only.includes(role));
+  const unknown = only.find((name) => !roles.some((role) => role === name));
+  if (unknown !== undefined) throw new Error(`There is no role ${unknown} among ${DAEMONS}`);
   const given = Deno.env.get("BOXMAKER_HOME") ?? "/var/lib/boxmaker";
   const home = realHome(given);
   const source = Deno.realPathSync(new URL("..", import.meta.url));
   const prepared = prepareHome(home);
   if (!prepared.ok) throw new Error(`${prepared.code}: ${prepared.detail}`);
-  const only = values.only?.split(",");
-  const roles = DAEMONS.filter((role) => only === undefined || only.includes(role));
+  const others = await rolesAtWork(home, roles);
+  if (others.length > 0) throw new Error(`${others} at ${home} runs already; end it first`);
   const programs = [
     ...extra(values.with),
     ...roles.map((role) => roleProgram(role, home, source)),
@@ -33,15 +37,20 @@ async function main(): Promise<number> {
   const say = (line: string) => console.error(`up: ${line}`);
   const supervisor = supervise({ home, programs, say });
   say(`starting ${programs.map((program) => program.name).join(" ")} at ${home}`);
-  const isReady = await Promise.race([supervisor.ready(READY_MS), stopped.then(() => false)]);
-  if (isReady) {
-    say("ready");
-    if (values["ready-file"] !== undefined) announce(values["ready-file"], supervisor.pids());
+  try {
+    const isReady = await Promise.race([supervisor.ready(READY_MS), stopped.then(() => null)]);
+    if (isReady === true) {
+      say("ready");
+      if (values["ready-file"] !== undefined) announce(values["ready-file"], supervisor.pids());
+    } else if (isReady === false) {
+      say(`not ready after ${READY_MS / 1_000} s: bxctl doctor says what is missing`);
+    }
+    await stopped;
+    say("stopping");
+    return 0;
+  } finally {
+    await supervisor.stop();
   }
-  await stopped;
-  say("stopping");
-  await supervisor.stop();
-  return 0;
 }
 
 function realHome(given: string): string {
