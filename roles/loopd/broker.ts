@@ -7,6 +7,7 @@
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { CallId, SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
+import { ERRORS } from "../../shared/results/codes.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { readCatalog } from "../../shared/tool/catalog.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
@@ -39,10 +40,8 @@ export type ToolCall = Omit<BodyOf<typeof TOOL_REQUEST["request"]>, "witness"> &
 
 export type CallEnd =
   | { readonly is: "answered"; readonly response: Response; readonly output: Uint8Array }
-  /** brokerd refused the request itself; nothing ran. */
-  | { readonly is: "refused"; readonly err: Err }
-  | { readonly is: "lost"; readonly wasSent: boolean; readonly err: Err }
-  | { readonly is: "cancelled" };
+  /** Nothing ran, or nobody knows whether something did. */
+  | { readonly is: "failed" | "unknown"; readonly err: Err };
 
 export interface BrokerOptions {
   readonly path: string;
@@ -85,6 +84,7 @@ export function makeBroker(options: BrokerOptions) {
     },
     /** The tools of these catalogues; null when one cannot be had. */
     tools: (catalogs: readonly string[]) => fetchTools(options, state, catalogs),
+    /** The end of a call; null when the signal aborts first. */
     run: (tool: ToolCall, signal: AbortSignal, onState: Waiter["onState"]) =>
       run(options, state, tool, signal, onState),
     /** Withdraws a call and gives its result if it has one by then. */
@@ -93,7 +93,8 @@ export function makeBroker(options: BrokerOptions) {
       const withdrawn = await call(path, CALL_CANCEL, { session, call: id }, until);
       if (!withdrawn.ok) options.log(`cancel ${id}: ${withdrawn.code}: ${withdrawn.detail}`);
       const fetched = await ask(options, state, tool, "fetch", options.stopping);
-      return fetched.ok && fetched.value.is === "answered" ? fetched.value : { is: "cancelled" };
+      if (fetched.ok && fetched.value.is === "answered") return fetched.value;
+      return { is: "unknown", err: err("turn-cancelled", ERRORS["turn-cancelled"].what) };
     },
     async ack(session: SessionId, id: CallId): Promise<void> {
       const reply = await call(path, RESULT_ACK, { session, call: id }, until);
@@ -165,7 +166,7 @@ async function run(
   tool: ToolCall,
   signal: AbortSignal,
   onState: Waiter["onState"],
-): Promise<CallEnd> {
+): Promise<CallEnd | null> {
   const bell = makeBell(options.clock, signal);
   state.waiters.set(tool.call, { wake: bell.ring, onState });
   let how: "request" | "fetch" = "request";
@@ -174,7 +175,7 @@ async function run(
   try {
     for (;;) {
       const asked = await ask(options, state, tool, how, signal);
-      if (signal.aborted) return { is: "cancelled" };
+      if (signal.aborted) return null;
       if (asked.ok && asked.value.is === "answered") return asked.value;
       if (asked.ok) {
         wasSent = true;
@@ -185,15 +186,15 @@ async function run(
       } else if (asked.code === "not-found" && how === "fetch") {
         how = "request";
       } else if (!isAway(asked)) {
-        return { is: "refused", err: asked };
+        return { is: "failed", err: asked };
       } else {
         wasSent ||= asked.code !== "peer-down";
         if (options.clock.monotonicMs() - lastHeardMs >= options.giveUpMs) {
-          return { is: "lost", wasSent, err: asked };
+          return { is: wasSent ? "unknown" : "failed", err: asked };
         }
         await bell.wait(RETRY_MS);
       }
-      if (signal.aborted) return { is: "cancelled" };
+      if (signal.aborted) return null;
     }
   } finally {
     state.waiters.delete(tool.call);

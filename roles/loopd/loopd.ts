@@ -11,16 +11,16 @@ import { makeCacheTally } from "./cache.ts";
 import { readExamples } from "./examples.ts";
 import { makeHub } from "./hub.ts";
 import { makeMemory } from "./memory.ts";
-import { makeModel, type Model } from "./model.ts";
+import { makeModel } from "./model.ts";
 import { modelState } from "./model_facts.ts";
 import { unixHttp } from "./model_http.ts";
 import { openSessionMarks } from "./open_sessions.ts";
 import { openOutbox, type Outbox } from "./outbox.ts";
 import type { Ports } from "./ports.ts";
 import { gatewayRoutes, type LoopStatus, ownerRoutes, type Served } from "./requests.ts";
-import { makeSelfTest, type SelfTest } from "./self_check.ts";
+import { makeSelfTest } from "./self_check.ts";
 import { sessionIds } from "./session_files.ts";
-import { makeSessions } from "./sessions.ts";
+import { makeSessions, type Sessions } from "./sessions.ts";
 import { makeSlots } from "./slots.ts";
 import type { House } from "./turn.ts";
 
@@ -59,13 +59,11 @@ export function makeLoopd(options: LoopdOptions): Result<Loopd> {
   const outbox = openOutbox(ports, `${root}/outbox.jsonl`);
   if (!outbox.ok) return outbox;
   const parts = makeParts(options, outbox.value, examples.value);
-  const { house, memory, selfTest, quick, baseline } = parts;
+  const { house, memory, selfTest, baseline } = parts;
   const own = { house, memory, root, refusal: selfTest.refusal };
   const sessions = makeSessions({ ...own, marks: marks.value, examples: examples.value });
-  const { hub, model } = house;
-  const status = () => statusOf(options, house, sessions, selfTest, quick);
-  const shared = { sessions, hub, outbox: outbox.value, model, config, root };
-  const served: Served = { ...shared, disk: ports.disk, status, baseline };
+  const status = () => statusOf(options, { ...parts, sessions });
+  const served: Served = { house, sessions, root, status, baseline };
   let background: Promise<unknown> = Promise.resolve();
   return ok({
     gateway: gatewayRoutes(served),
@@ -97,6 +95,7 @@ function makeParts(
   const at = { http: unixHttp(sockets.infer), clock, model: name, stopping };
   const limits = { firstByteMs: first_byte_s * 1_000, silenceMs: silence_s * 1_000 };
   const model = makeModel({ ...at, ...limits });
+  const quick = makeModel({ ...at, firstByteMs: STATUS_MS, silenceMs: STATUS_MS });
   const hub = makeHub();
   outbox.onItem(hub.item);
   const memory = makeMemory(sockets.memory, log, stopping);
@@ -108,30 +107,17 @@ function makeParts(
     return newBaseline({ ports, config, examples }, session, block.ok ? block.value.text : "");
   };
   const selfTest = makeSelfTest({ model, config, clock, baseline, log, stopping });
-  const house: House = {
-    ports,
-    config,
-    stopping,
-    model,
-    broker,
-    slots: makeSlots(),
-    hub,
-    outbox,
-    ready: selfTest.ready,
-    slotUsers: new Map(),
-    cache: makeCacheTally(),
-    background: new Set(),
-  };
-  const quick = makeModel({ ...at, firstByteMs: STATUS_MS, silenceMs: STATUS_MS });
+  const clients = { model, broker, hub, outbox, ready: selfTest.ready };
+  const own = { slots: makeSlots(), slotUsers: new Map(), cache: makeCacheTally() };
+  const house: House = { ports, config, stopping, ...clients, ...own, background: new Set() };
   return { house, memory, selfTest, quick, baseline };
 }
 
+type Parts = ReturnType<typeof makeParts> & { readonly sessions: Sessions };
+
 async function statusOf(
   options: LoopdOptions,
-  house: House,
-  sessions: ReturnType<typeof makeSessions>,
-  selfTest: SelfTest,
-  quick: Model,
+  { house, sessions, selfTest, quick }: Parts,
 ): Promise<LoopStatus> {
   const seen = await modelState(quick, options.config.inference.model);
   const facts = selfTest.facts();
@@ -156,7 +142,7 @@ async function statusOf(
     turns_running: running,
     turns_waiting: waiting,
     outbox_pending: house.outbox.pending(),
-    self_test: [...selfTest.report()].map((one) => ({ ...one, state: one.state.slice(0, 1_000) })),
+    self_test: selfTest.report().map((one) => ({ ...one, state: one.state.slice(0, 1_000) })),
     model: {
       is_reachable: seen.ok,
       build: facts?.build ?? null,

@@ -2,7 +2,6 @@
 // sees only what it may deliver; the owner's socket sees everything.
 import type { SessionId } from "../../shared/ids/ids.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import type { Disk } from "../../shared/disk/disk.ts";
 import type { Baseline } from "../../shared/session_log/records.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
@@ -20,25 +19,20 @@ import {
   TURN_CANCEL,
   TURN_SUBMIT,
 } from "../../shared/wire/loop.ts";
-import type { LoopdConfig } from "../../shared/config/loopd.ts";
-import { type Hub, outboxItem } from "./hub.ts";
-import type { Model } from "./model.ts";
-import type { Outbox, OutboxEntry } from "./outbox.ts";
+import { outboxItem } from "./hub.ts";
+import type { OutboxEntry } from "./outbox.ts";
 import { promptBill } from "./prompt_bill.ts";
 import { verifySession } from "./session_files.ts";
 import { type SessionKind, sessionKind } from "./session_kind.ts";
 import { cacheReport, epochLog, listSessions } from "./session_reports.ts";
 import type { Sessions } from "./sessions.ts";
+import type { House } from "./turn.ts";
 
 export type LoopStatus = BodyOf<typeof LOOP_STATUS["replies"][number]>;
 
 export interface Served {
+  readonly house: House;
   readonly sessions: Sessions;
-  readonly hub: Hub;
-  readonly outbox: Outbox;
-  readonly model: Model;
-  readonly config: LoopdConfig;
-  readonly disk: Disk;
   /** The folder of all sessions. */
   readonly root: string;
   readonly status: () => Promise<LoopStatus>;
@@ -58,7 +52,8 @@ export function gatewayRoutes(served: Served): Route[] {
 
 /** The table of owner-loop/admin. */
 export function ownerRoutes(served: Served): Route[] {
-  const { disk, root, sessions } = served;
+  const { house, root, sessions } = served;
+  const { disk } = house.ports;
   return [
     ...sharedRoutes(served, kinds("chat", "main"), () => true),
     on(SESSIONS_LIST, (body) => {
@@ -84,14 +79,14 @@ export function ownerRoutes(served: Served): Route[] {
       return found.ok ? ok({ kind: "cache_uses", body: found.value }) : found;
     }),
     on(PROMPT_BILL, async () => {
-      const bill = await promptBill(served.model, served.config, await served.baseline());
+      const bill = await promptBill(house.model, house.config, await served.baseline());
       return ok({ kind: "prompt_bill", body: bill });
     }),
   ];
 }
 
 function sharedRoutes(served: Served, maySpeak: Allowed, maySee: Allowed): Route[] {
-  const { sessions, outbox } = served;
+  const { sessions, house: { outbox, hub } } = served;
   const seen = (n: number): Result<OutboxEntry> => {
     const entry = outbox.get(n);
     return entry !== undefined && maySee(entry.session)
@@ -115,7 +110,7 @@ function sharedRoutes(served: Served, maySpeak: Allowed, maySee: Allowed): Route
       return ok({ kind: "turn_cancelled", body: { turn: sessions.cancel(session) } });
     }),
     on(LOOP_WATCH, async ({ after }, io) => {
-      const events = served.hub.watch(io.signal);
+      const events = hub.watch(io.signal);
       const next = events.next();
       for (const entry of outbox.after(after)) {
         if (maySee(entry.session)) await io.event(outboxItem(entry));

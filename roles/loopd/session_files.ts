@@ -20,7 +20,7 @@ import {
   replaceFile,
 } from "../../shared/disk/durable.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
-import { join, type Label } from "../../shared/labels/label.ts";
+import { equalLabel, join, type Label } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import {
   type Baseline,
@@ -38,6 +38,9 @@ import { durable, type Ports } from "./ports.ts";
 const MAX_BASELINE_BYTES = 4_194_304;
 
 export type SessionFile = ReturnType<typeof sessionFile>;
+
+/** A record as it is appended, which gives it its time. */
+type Fresh<R> = R extends SessionRecord ? Omit<R, "time_unix_ms"> : never;
 
 /** Where the files of an epoch lie. */
 export function epochFiles(folder: string, epoch: number) {
@@ -211,6 +214,14 @@ function sessionFile(
 ) {
   const readable: readonly SessionRecord[] = records;
   let label = labelOf(baseline, records);
+  const append = (fresh: Fresh<SessionRecord>): Result<null> => {
+    const record: SessionRecord = { time_unix_ms: ports.clock.nowUnixMs(), ...fresh };
+    const written = durable(ports, chain.append(record));
+    if (!written.ok) return written;
+    records.push(record);
+    label = labelOf({ ...baseline, label }, [record]);
+    return ok(null);
+  };
   return {
     id: baseline.session,
     baseline,
@@ -221,15 +232,16 @@ function sessionFile(
     /** The session's label by its own log. */
     label: () => label,
     /** Durable when it succeeds. */
-    append(record: SessionRecord): Result<null> {
-      const written = durable(ports, chain.append(record));
-      if (!written.ok) return written;
-      records.push(record);
-      label = labelOf({ ...baseline, label }, [record]);
-      return ok(null);
+    append,
+    /** A label record when `more` adds something to the session's own label. */
+    raise(more: Label, why: string): Result<null> {
+      const joined = join(label, more);
+      return equalLabel(joined, label) ? ok(null) : append({ kind: "label", ...joined, why });
     },
     /** Keeps exact bytes; returns their name. */
     archive: (bytes: Uint8Array) => durable(ports, archive(ports.disk, folder, bytes)),
+    /** Bytes kept under `name`. Fails with `not-found`, or `session-damaged` when they changed. */
+    artifact: (name: string) => readArtifact(ports.disk, folder, name),
     close: () => chain.close(),
   };
 }
@@ -243,12 +255,7 @@ function archive(disk: Disk, folder: string, bytes: Uint8Array): Result<string> 
   return written.ok ? ok(name) : written;
 }
 
-/** Exact bytes kept under `name`. Fails with `not-found`, or `session-damaged` when they changed. */
-export function readArtifact(
-  disk: Disk,
-  folder: string,
-  name: string,
-): Result<Uint8Array> {
+function readArtifact(disk: Disk, folder: string, name: string): Result<Uint8Array> {
   const bytes = readWhole(disk, `${folder}/artifacts/${name}`, MAX_OUTPUT_BYTES);
   if (!bytes.ok) return bytes.code === "file-missing" ? err("not-found", bytes.detail) : bytes;
   return sha256Hex(bytes.value) === name

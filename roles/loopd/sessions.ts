@@ -13,11 +13,10 @@ import { type BaselineParts, newBaseline } from "./baseline.ts";
 import type { Memory } from "./memory.ts";
 import type { OpenSessions } from "./open_sessions.ts";
 import { turnOrder } from "./request.ts";
-import { createSession, openSession, readArtifact, type SessionFile } from "./session_files.ts";
+import { createSession, openSession, type SessionFile } from "./session_files.ts";
 import { sessionKind, slotOf } from "./session_kind.ts";
 import { isFromElsewhere, shownMessage } from "./tool_result.ts";
 import { aside, type House, type OpenSession, runTurn } from "./turn.ts";
-import { raiseOwn } from "./turn_calls.ts";
 
 /** Idle sessions whose files stay open, as the next message most likely comes to one of them. */
 const KEPT_OPEN = 16;
@@ -51,57 +50,51 @@ interface Live extends OpenSession {
   worker: Promise<void> | null;
 }
 
-type State = {
+interface All extends SessionsOptions {
   readonly live: Map<SessionId, Live>;
   /** One task at a time for each session. */
   readonly order: Map<SessionId, Promise<unknown>>;
   problem: Err | null;
   omitted: string;
-};
+}
 
 export function makeSessions(options: SessionsOptions) {
-  const state: State = {
-    live: new Map(),
-    order: new Map(),
-    problem: null,
-    omitted: "",
-  };
-  const lives = () => [...state.live.values()];
-  const { slots, stopping } = options.house;
+  const all: All = { ...options, live: new Map(), order: new Map(), problem: null, omitted: "" };
+  const lives = () => [...all.live.values()];
+  const { slots, stopping, background } = all.house;
   stopping.addEventListener("abort", () => lives().forEach((live) => live.running?.abort.abort()));
   const waiting = () => lives().reduce((sum, live) => sum + live.queue.length, slots.waiting());
   return {
     /** Fails with `queue-full`, `self-test-failed`, `memory-unavailable`, `session-damaged`, or the disk's codes. */
     submit(message: Message): Promise<Result<Accepted>> {
-      const refused = options.refusal();
+      const refused = all.refusal();
       if (refused !== null) return Promise.resolve(refused);
-      return inOrder(state, message.session, () => submit(options, state, message, waiting()));
+      return inOrder(all, message.session, () => submit(all, message, waiting()));
     },
     /** Cancels the turn that is running; null when there is none. */
     cancel(session: SessionId): TurnId | null {
-      const running = state.live.get(session)?.running ?? null;
+      const running = all.live.get(session)?.running ?? null;
       running?.abort.abort();
       return running?.turn ?? null;
     },
     /** Takes up the unfinished turns of the marked sessions. */
     async recover(): Promise<void> {
-      for (const session of options.marks.list()) {
-        await inOrder(state, session, () => Promise.resolve(recoverOne(options, state, session)));
+      for (const session of all.marks.list()) {
+        await inOrder(all, session, () => Promise.resolve(recoverOne(all, session)));
       }
     },
     counts() {
       const begun = lives().filter((live) => live.running).length;
       return { running: begun - slots.waiting(), waiting: waiting() };
     },
-    isBusy: (session: SessionId) => isBusy(state.live.get(session)),
+    isBusy: (session: SessionId) => isBusy(all.live.get(session)),
     /** What went wrong with the disk last, while it is wrong. */
-    problem: () => state.problem,
+    problem: () => all.problem,
     /** Closes the files once every turn has stopped where it stands. */
     async stop(): Promise<void> {
-      await Promise.all([...state.order.values(), ...lives().map((live) => live.worker)]);
-      await Promise.all(options.house.background);
-      for (const live of lives()) live.file.close();
-      state.live.clear();
+      await Promise.all([...all.order.values(), ...lives().map((live) => live.worker)]);
+      await Promise.all(background);
+      lives().forEach((live) => shut(all, live));
     },
   };
 }
@@ -110,29 +103,28 @@ function isBusy(live: Live | undefined): boolean {
   return live !== undefined && (live.running !== null || live.queue.length > 0);
 }
 
-function shut(state: State, live: Live): void {
+function shut(all: All, live: Live): void {
   live.file.close();
-  state.live.delete(live.file.id);
+  all.live.delete(live.file.id);
 }
 
-function inOrder<T>(state: State, session: SessionId, task: () => Promise<T>): Promise<T> {
-  const before = state.order.get(session) ?? Promise.resolve();
+function inOrder<T>(all: All, session: SessionId, task: () => Promise<T>): Promise<T> {
+  const before = all.order.get(session) ?? Promise.resolve();
   const done = before.then(task, task);
   const settled = done.then(() => {}, () => {}).finally(() => {
-    if (state.order.get(session) === settled) state.order.delete(session);
+    if (all.order.get(session) === settled) all.order.delete(session);
   });
-  state.order.set(session, settled);
+  all.order.set(session, settled);
   return done;
 }
 
 async function submit(
-  options: SessionsOptions,
-  state: State,
+  all: All,
   message: Message,
   waiting: number,
 ): Promise<Result<Accepted>> {
-  const { house } = options;
-  const opened = await openOrCreate(options, state, message.session);
+  const { house } = all;
+  const opened = await openOrCreate(all, message.session);
   if (!opened.ok) return opened;
   const { file } = opened.value;
   const known = file.records.find((record) =>
@@ -149,71 +141,68 @@ async function submit(
     if (!known.ok) return known;
     const raised = await house.broker.raise(message.session, message.label, why);
     if (!raised.ok) return raised;
-    const noted = raiseOwn({ house, session: opened.value }, raised.value, why);
+    const noted = file.raise(raised.value, why);
     if (!noted.ok) return noted;
   }
   // Nothing is waited for from here on, or a sweep could take the mark of an idle session off again.
-  const marked = options.marks.mark(message.session);
+  const marked = all.marks.mark(message.session);
   if (!marked.ok) return marked;
-  const nowUnixMs = house.ports.clock.nowUnixMs();
-  const turn = TurnId.parse(`t-${ulid(nowUnixMs, house.ports.random)}`);
+  const { clock, random } = house.ports;
+  const turn = TurnId.parse(`t-${ulid(clock.nowUnixMs(), random)}`);
   const content = shownMessage(message.text, message.label);
   const isExact = content === message.text;
   const artifact = isExact ? ok(null) : file.archive(encodeUtf8(message.text));
   if (!artifact.ok) return artifact;
   const written = file.append({
     kind: "user",
-    time_unix_ms: nowUnixMs,
     turn,
     message_id: message.messageId,
     content,
     artifact: artifact.value,
   });
   if (!written.ok) return written;
-  enqueue(options, state, opened.value, turn);
+  enqueue(all, opened.value, turn);
   return ok({ turn, isDuplicate: false });
 }
 
 async function openOrCreate(
-  options: SessionsOptions,
-  state: State,
+  all: All,
   session: SessionId,
 ): Promise<Result<Live>> {
-  const there = state.live.get(session);
+  const there = all.live.get(session);
   if (there !== undefined) return ok(there);
-  const folder = `${options.root}/${session}`;
-  const opened = openSession(options.house.ports, folder);
-  if (opened.ok) return ok(keep(options, state, opened.value, folder));
+  const folder = `${all.root}/${session}`;
+  const opened = openSession(all.house.ports, folder);
+  if (opened.ok) return ok(keep(all, opened.value));
   if (opened.code !== "not-found") return opened;
-  const block = await options.memory.block();
+  const block = await all.memory.block();
   if (!block.ok) return block;
-  tellOmitted(options, state, session, block.value.omitted);
-  const known = await options.house.broker.open(session, sessionKind(session));
-  const made = createSession(options.house.ports, folder, {
-    ...newBaseline({ ...options, ...options.house }, session, block.value.text),
+  tellOmitted(all, session, block.value.omitted);
+  const known = await all.house.broker.open(session, sessionKind(session));
+  const made = createSession(all.house.ports, folder, {
+    ...newBaseline({ ...all, ...all.house }, session, block.value.text),
     label: known.ok ? known.value.label : SESSION_START,
   });
   if (!made.ok) return made;
-  return ok(keep(options, state, made.value, folder));
+  return ok(keep(all, made.value));
 }
 
 /** Entries that the model does not get are the owner's to know, once as long as they are the same. */
 function tellOmitted(
-  options: SessionsOptions,
-  state: State,
+  all: All,
   session: SessionId,
   omitted: readonly string[],
 ): void {
   const lines = omitted.join("\n");
-  if (lines === state.omitted) return;
-  state.omitted = lines;
+  if (lines === all.omitted) return;
+  all.omitted = lines;
   const text = `These memory entries were left out of the prompt:\n${lines}`;
-  if (lines !== "") tellOwner(options, session, "memory-entry-omitted", text);
+  if (lines !== "") tellOwner(all, session, "memory-entry-omitted", text);
 }
 
 /** A notice about a session that belongs to no turn. */
 function tellOwner(
-  { house }: SessionsOptions,
+  { house }: All,
   session: SessionId,
   code: ErrorCode,
   text: string,
@@ -224,21 +213,15 @@ function tellOwner(
 }
 
 /** Keeps a session open, and runs the turns that its log has begun and not ended. */
-function keep(
-  options: SessionsOptions,
-  state: State,
-  file: SessionFile,
-  folder: string,
-): Live {
-  if (file.repair !== null) tellOwner(options, file.id, "session-repaired", file.repair);
-  const idle = [...state.live.values()].filter((live) =>
-    !isBusy(live) && !state.order.has(live.file.id)
+function keep(all: All, file: SessionFile): Live {
+  if (file.repair !== null) tellOwner(all, file.id, "session-repaired", file.repair);
+  const idle = [...all.live.values()].filter((live) =>
+    !isBusy(live) && !all.order.has(live.file.id)
   );
-  if (idle.length >= KEPT_OPEN && idle[0] !== undefined) shut(state, idle[0]);
+  if (idle.length >= KEPT_OPEN && idle[0] !== undefined) shut(all, idle[0]);
   const live: Live = {
     file,
-    folder,
-    slot: slotOf(file.id, options.house.config),
+    slot: slotOf(file.id, all.house.config),
     sent: undefined,
     isAnswered: false,
     catalogs: null,
@@ -246,33 +229,33 @@ function keep(
     running: null,
     worker: null,
   };
-  state.live.set(file.id, live);
+  all.live.set(file.id, live);
   const ended = new Set(file.records.flatMap((one) => one.kind === "turn_end" ? [one.turn] : []));
   for (const turn of turnOrder(file.records)) {
-    if (!ended.has(turn)) enqueue(options, state, live, turn);
+    if (!ended.has(turn)) enqueue(all, live, turn);
   }
   return live;
 }
 
-function enqueue(options: SessionsOptions, state: State, live: Live, turn: TurnId): void {
+function enqueue(all: All, live: Live, turn: TurnId): void {
   live.queue.push(turn);
-  live.worker ??= work(options, state, live);
+  live.worker ??= work(all, live);
 }
 
-async function work(options: SessionsOptions, state: State, live: Live): Promise<void> {
-  const { house, memory, marks } = options;
+async function work(all: All, live: Live): Promise<void> {
+  const { house, memory, marks } = all;
   const { stopping } = house;
   for (let turn = live.queue.shift(); turn !== undefined; turn = live.queue.shift()) {
     const abort = new AbortController();
     const id = turn;
     live.running = { turn, abort };
-    const carryOn = () => carryMessage(options, state, live, id);
+    const carryOn = () => carryMessage(all, live, id);
     for (;;) {
       // A restarted brokerd may have other tools.
       live.catalogs = null;
       const done = await runTurn({ house, session: live, turn, signal: abort.signal, carryOn });
       if (stopping.aborted) return;
-      state.problem = done.ok ? null : done;
+      all.problem = done.ok ? null : done;
       if (done.ok) break;
       house.ports.log(`turn ${turn}: ${done.code}: ${done.detail}`);
       await house.ports.clock.sleep(DISK_RETRY_MS, stopping);
@@ -281,14 +264,13 @@ async function work(options: SessionsOptions, state: State, live: Live): Promise
     aside(house, memory.updated(live.file.id));
   }
   live.worker = null;
-  marks.sweep((session) => isBusy(state.live.get(session)));
+  marks.sweep((session) => isBusy(all.live.get(session)));
 }
 
 /** Submits a turn's message to a session of its own, as this one is full. The same turn gives the same one. */
 async function carryMessage(
-  options: SessionsOptions,
-  state: State,
-  { file, folder }: Live,
+  all: All,
+  { file }: Live,
   turn: TurnId,
 ): Promise<Result<SessionId | null>> {
   const user = file.records.find((record) => record.kind === "user" && record.turn === turn);
@@ -298,24 +280,23 @@ async function carryMessage(
   const session = SessionId.parse(turn.replace(/^t-/, "chat-"));
   const exact = user.artifact === null
     ? ok(encodeUtf8(user.content))
-    : readArtifact(options.house.ports.disk, folder, user.artifact);
+    : file.artifact(user.artifact);
   const text = exact.ok ? decodeUtf8(exact.value) : exact;
   if (!text.ok) return text;
   const label = isFromElsewhere(user.content) ? file.label() : null;
   const message = { session, messageId: user.message_id, text: text.value, label };
-  const done = await inOrder(state, session, () => submit(options, state, message, 0));
+  const done = await inOrder(all, session, () => submit(all, message, 0));
   return done.ok ? ok(session) : done;
 }
 
-function recoverOne(options: SessionsOptions, state: State, session: SessionId): void {
-  if (state.live.has(session)) return;
-  const folder = `${options.root}/${session}`;
-  const opened = openSession(options.house.ports, folder);
+function recoverOne(all: All, session: SessionId): void {
+  if (all.live.has(session)) return;
+  const opened = openSession(all.house.ports, `${all.root}/${session}`);
   if (opened.ok) {
-    const live = keep(options, state, opened.value, folder);
-    if (!isBusy(live)) shut(state, live);
+    const live = keep(all, opened.value);
+    if (!isBusy(live)) shut(all, live);
   } else if (opened.code !== "not-found") {
     const text = `The session ${session} cannot be continued: ${opened.detail}`;
-    tellOwner(options, session, opened.code, text);
+    tellOwner(all, session, opened.code, text);
   }
 }

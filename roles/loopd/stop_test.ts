@@ -4,8 +4,9 @@
 import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
 import type { Clock } from "../../shared/clock/clock.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
+import { ApprovalId } from "../../shared/ids/ids.ts";
 import { listenRaw } from "../../shared/wire/listen.ts";
-import { say, speak, withKnobs } from "../../tests/doubles/llama/turn.ts";
+import { call, say, speak, withKnobs } from "../../tests/doubles/llama/turn.ts";
 import {
   type LoopdHouse,
   newSession,
@@ -127,6 +128,24 @@ houseTest("a stop ends while brokerd takes a call and does not answer", {
   house.broker.comeBack();
   house.llama.script(passing);
   await house.restart();
+  strictEqual((await house.item((one) => one.turn === turn)).text, "Hello.");
+  strictEqual(house.broker.runs.length, 1);
+});
+
+houseTest("a stop ends while the owner is asked, and withdraws no question", {
+  clock: frozen,
+}, async (house) => {
+  const gate = Promise.withResolvers<void>();
+  const approval = ApprovalId.parse(`a-${"0".repeat(26)}`);
+  house.broker.tool("clock", { run: () => ({ output: "noon" }), until: gate.promise, approval });
+  await warm(house, () => speak(call("clock", {})));
+  const { turn } = value(await house.submit(session, "time?")).body;
+  await until(() => house.broker.requests.length > 0);
+  await house.halt();
+  deepStrictEqual([house.broker.cancels, results(house)], [[], []]);
+  house.llama.script(passing);
+  await house.restart();
+  gate.resolve();
   strictEqual((await house.item((one) => one.turn === turn)).text, "Hello.");
   strictEqual(house.broker.runs.length, 1);
 });

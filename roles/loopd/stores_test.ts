@@ -17,7 +17,7 @@ import { readExamples } from "./examples.ts";
 import { openSessionMarks } from "./open_sessions.ts";
 import { openOutbox } from "./outbox.ts";
 import type { Ports } from "./ports.ts";
-import { createSession, openSession, readArtifact } from "./session_files.ts";
+import { createSession, openSession } from "./session_files.ts";
 import { makeSlots, type Release } from "./slots.ts";
 
 const random = seededRandom(5);
@@ -200,17 +200,17 @@ Deno.test("durable() ends the process after a failed sync, and nothing more is a
   made.value.close();
 });
 
-Deno.test("readArtifact() gives exact bytes or names the damage", () => {
+Deno.test("artifact() gives exact bytes or names the damage", () => {
   const disk = faultyDisk([root]);
   const made = createSession(portsOf(disk), folder, baseline);
   assert(made.ok);
   const bytes = Uint8Array.of(0, 255, 10);
   const name = made.value.archive(bytes);
   assert(name.ok && made.value.archive(bytes).ok, "the same bytes again are no error");
-  const read = readArtifact(disk, folder, name.value);
+  const read = made.value.artifact(name.value);
   deepStrictEqual(read.ok ? read.value : null, bytes);
   disk.plant(`${folder}/artifacts/${name.value}`, Uint8Array.of(1));
-  const changed = readArtifact(disk, folder, name.value);
+  const changed = made.value.artifact(name.value);
   strictEqual(changed.ok ? "ok" : changed.code, "session-damaged");
   made.value.close();
 });

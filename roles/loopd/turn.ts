@@ -55,7 +55,6 @@ export function aside({ background }: House, work: Promise<void>): void {
 /** A session with its files open. */
 export interface OpenSession {
   readonly file: SessionFile;
-  readonly folder: string;
   readonly slot: number;
   sent: SentPrefix | undefined;
   /** Whether the last request that this process sent was answered; false when it sent none. */
@@ -239,7 +238,6 @@ function appendAnswer(turn: Turn, answer: Answer): Result<null> {
   if (!artifact.ok) return artifact;
   return file.append({
     kind: "assistant",
-    time_unix_ms: clock.nowUnixMs(),
     turn: turn.turn,
     content: answer.content,
     reasoning_content: answer.reasoning,
@@ -253,7 +251,6 @@ function appendAnswer(turn: Turn, answer: Answer): Result<null> {
 function note(turn: Turn, code: ErrorCode, text: string): Result<null> {
   return turn.session.file.append({
     kind: "notice",
-    time_unix_ms: turn.house.ports.clock.nowUnixMs(),
     turn: turn.turn,
     code,
     text: text.toWellFormed().slice(0, 16_000),
@@ -309,7 +306,6 @@ function endTurn(turn: Turn, outcome: Outcome): Result<"ended"> {
   const { file } = turn.session;
   const ended = file.append({
     kind: "turn_end",
-    time_unix_ms: turn.house.ports.clock.nowUnixMs(),
     turn: turn.turn,
     outcome,
     so_far: { turns: turnOrder(file.records).length, label: file.label() },

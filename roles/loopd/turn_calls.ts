@@ -1,16 +1,15 @@
 // The tool calls of a turn: resolved, asked of brokerd, and their results appended. A call always
 // gets a result, so that no request ever shows the model a call without one.
 import { z } from "zod";
-import { equalLabel, join, type Label } from "../../shared/labels/label.ts";
+import { join } from "../../shared/labels/label.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
-import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import { ok, type Result } from "../../shared/results/result.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
 import { neutraliseMarkup } from "../../shared/text/markup.ts";
 import { decodeUtf8, encodeUtf8, parseJson } from "../../shared/wire/codec.ts";
 import type { CallEnd, Response, ToolCall } from "./broker.ts";
 import { recordsOf } from "./request.ts";
-import { readArtifact } from "./session_files.ts";
 import { sessionKind } from "./session_kind.ts";
 import { declaredTools, resolveCall, type Resolved } from "./tool_calls.ts";
 import { shownFailure, shownPage, shownResult } from "./tool_result.ts";
@@ -48,7 +47,7 @@ function spoiledProblem(turn: Turn, call: LoggedCall): string | null {
   );
   if (answer?.kind !== "assistant") return null;
   if (answer.artifact !== null) {
-    const bytes = readArtifact(turn.house.ports.disk, turn.session.folder, answer.artifact);
+    const bytes = turn.session.file.artifact(answer.artifact);
     const text = bytes.ok ? decodeUtf8(bytes.value) : bytes;
     const value = text.ok ? parseJson(text.value) : text;
     const received = z.record(z.string(), z.string()).safeParse(value.ok ? value.value : null);
@@ -71,7 +70,7 @@ async function openAtBroker(turn: Turn): Promise<void> {
     return house.ports.log(`session_open ${session.file.id}: ${opened.code}: ${opened.detail}`);
   }
   session.catalogs = opened.value.catalogs;
-  raiseOwn(turn, opened.value.label, "brokerd's label of the session");
+  session.file.raise(opened.value.label, "brokerd's label of the session");
 }
 
 async function askBroker(
@@ -85,30 +84,24 @@ async function askBroker(
   const named = { tool: resolved.tool, call: call.call };
   const asked: ToolCall = { session: id, turn: turn.turn, ...named, args: resolved.text };
   house.hub.state(id, turn.turn, "calling", named);
-  let end = await house.broker.run(asked, turn.signal, ({ state, approval }) => {
+  const ran = await house.broker.run(asked, turn.signal, ({ state, approval }) => {
     const isWaiting = state === "waiting_approval";
     house.hub.state(id, turn.turn, isWaiting ? "waiting_approval" : "calling", {
       ...named,
       approval,
     });
   });
-  if (end.is === "cancelled" && house.stopping.aborted) return ok(null);
-  if (end.is === "cancelled") end = await house.broker.cancel(asked);
-  switch (end.is) {
-    case "answered": {
-      const kept = appendResponse(turn, call, resolved, end, repeats);
-      if (kept.ok) await house.broker.ack(id, call.call);
-      return kept;
-    }
-    case "refused":
-      return appendFailure(turn, call, resolved.tool, "failed", end.err);
-    case "lost":
-      return appendFailure(turn, call, resolved.tool, end.wasSent ? "unknown" : "failed", end.err);
-    default: {
-      const why = err("turn-cancelled", ERRORS["turn-cancelled"].what);
-      return appendFailure(turn, call, resolved.tool, "unknown", why);
-    }
+  // A stop withdraws nothing: the next start asks for the same call again.
+  if (ran === null && house.stopping.aborted) return ok(null);
+  const end = ran ?? await house.broker.cancel(asked);
+  if (end.is !== "answered") {
+    const { code, detail } = end.err;
+    const content = shownFailure(resolved.tool, end.is, detail, code);
+    return appendResult(turn, call, { tool: resolved.tool, outcome: end.is, code, content });
   }
+  const kept = appendResponse(turn, call, resolved, end, repeats);
+  if (kept.ok) await house.broker.ack(id, call.call);
+  return kept;
 }
 
 function appendResponse(
@@ -130,7 +123,7 @@ function appendResponse(
   });
   const artifact = shown.isExact ? ok(null) : file.archive(output);
   if (!artifact.ok) return artifact;
-  const raised = raiseOwn(turn, response.session_label, `result of ${tool}`);
+  const raised = file.raise(response.session_label, `result of ${tool}`);
   if (!raised.ok) return raised;
   const told = { tool, outcome, code, audit, container, image, ...response.label };
   const own = { content: shown.content, artifact: artifact.value, bytes: output.length };
@@ -150,7 +143,7 @@ function appendPage(
   resolved: Run,
   response: Response,
 ): Result<null> {
-  const { file, folder } = turn.session;
+  const { file } = turn.session;
   const args = PageArguments.safeParse(resolved.args);
   const { tool } = resolved;
   const refuse = (code: ErrorCode, text: string) => appendOwn(turn, call, { tool, code, text });
@@ -164,7 +157,7 @@ function appendPage(
     const why = source === undefined ? "has no result in this session" : "was shown in full";
     return refuse("not-found", `The call ${args.data.call} ${why}.`);
   }
-  const bytes = readArtifact(turn.house.ports.disk, folder, source.artifact);
+  const bytes = file.artifact(source.artifact);
   if (!bytes.ok) return refuse(bytes.code, bytes.detail);
   const label = join(response.label, { class: source.class, untrusted: source.untrusted });
   const limit = Math.min(args.data.limit, turn.house.config.tools.result_bytes);
@@ -174,26 +167,12 @@ function appendPage(
   return appendResult(turn, call, { tool, content, ...label, outcome: "done", audit });
 }
 
-/** A label record when `label` adds something to the session's own. */
-export function raiseOwn(
-  turn: Pick<Turn, "house" | "session">,
-  label: Label,
-  why: string,
-): Result<null> {
-  const { file } = turn.session;
-  const joined = join(file.label(), label);
-  if (equalLabel(joined, file.label())) return ok(null);
-  const time_unix_ms = turn.house.ports.clock.nowUnixMs();
-  return file.append({ kind: "label", time_unix_ms, ...joined, why });
-}
-
 type Made = Partial<ToolResult> & Pick<ToolResult, "tool" | "content" | "outcome">;
 
 /** Appends a call's result; what `made` leaves out is unknown or, for the label, the session's own. */
 function appendResult(turn: Turn, call: LoggedCall, made: Made): Result<null> {
   return turn.session.file.append({
     kind: "tool_result",
-    time_unix_ms: turn.house.ports.clock.nowUnixMs(),
     turn: turn.turn,
     call: call.call,
     ...turn.session.file.label(),
@@ -214,17 +193,6 @@ type Own = { readonly tool: string; readonly code: ErrorCode; readonly text: str
 function appendOwn(turn: Turn, call: LoggedCall, { tool, code, text }: Own): Result<null> {
   const content = neutraliseMarkup(text);
   return appendResult(turn, call, { tool, code, outcome: "corrective", content });
-}
-
-function appendFailure(
-  turn: Turn,
-  call: LoggedCall,
-  tool: string,
-  outcome: "failed" | "unknown",
-  { code, detail }: Err,
-): Result<null> {
-  const content = shownFailure(tool, outcome, detail, code);
-  return appendResult(turn, call, { tool, outcome, code, content });
 }
 
 /** Gives every call that will not be made a result that says so. */
