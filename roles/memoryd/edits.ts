@@ -1,7 +1,7 @@
 // The rules of editing an identity file, as a pure function from entries to entries. An entry is
 // named by its exact text, so an edit made for another state of the file fails and changes nothing.
 import { z } from "zod";
-import { assertNever, err, ok, type Result } from "../../shared/results/result.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
 import { characters, type EditableFile, grouped, LIMITS, textOf, tidied } from "./entries.ts";
 import { entryProblem } from "./text_check.ts";
 
@@ -36,7 +36,8 @@ export type Edited = { readonly entries: readonly string[]; readonly leaving: re
  * `memory-text-refused` or `memory-over-limit`; the detail tells the model what would succeed.
  */
 export function applyEdit(edit: Edit, current: readonly string[]): Result<Edited> {
-  const edited = rearranged(edit, current);
+  const fates = fatesOf(edit, current);
+  const edited = fates.ok ? consolidated(edit.file, fates.value, current) : fates;
   if (!edited.ok) return edited;
   const { entries } = edited.value;
   const fresh = entries.filter((text) => !current.includes(text));
@@ -64,39 +65,22 @@ function overLimit(name: EditableFile, entries: readonly string[]): Result<never
   );
 }
 
-function rearranged(edit: Edit, current: readonly string[]): Result<Edited> {
-  switch (edit.action) {
-    case "add":
-      return ok({ entries: [...current, tidied(edit.text)], leaving: [] });
-    case "replace":
-      return exchanged(edit.file, edit.old, [tidied(edit.text)], current);
-    case "remove":
-      return exchanged(edit.file, edit.old, [], current);
-    case "consolidate":
-      return consolidated(edit.file, edit.entries, current);
-    default:
-      return assertNever(edit);
-  }
-}
-
-function exchanged(
-  name: EditableFile,
-  old: string,
-  fresh: readonly string[],
-  current: readonly string[],
-): Result<Edited> {
-  const wanted = tidied(old);
-  const at = current.indexOf(wanted);
-  const count = current.filter((text) => text === wanted).length;
+/** An edit of any kind as what becomes of each entry. */
+function fatesOf(edit: Edit, current: readonly string[]): Result<readonly Fate[]> {
+  if (edit.action === "consolidate") return ok(edit.entries);
+  const kept = current.map((old): Fate => ({ old, keep: true }));
+  if (edit.action === "add") return ok([...kept, { text: edit.text }]);
+  const old = tidied(edit.old);
+  const count = current.filter((entry) => entry === old).length;
   if (count !== 1) {
     const found = count === 0 ? "matches no entry" : `matches ${count} entries`;
-    return err("memory-no-match", `"old" ${found} of ${name}.md; give one entry's whole text`);
+    return err("memory-no-match", `"old" ${found} of ${edit.file}.md; give one entry's whole text`);
   }
-  if (fresh[0] === wanted) {
-    return err("memory-duplicate", `${name}.md already holds this entry`);
+  if (edit.action === "replace" && tidied(edit.text) === old) {
+    return err("memory-duplicate", `${edit.file}.md already holds this entry`);
   }
-  const entries = [...current.slice(0, at), ...fresh, ...current.slice(at + 1)];
-  return ok({ entries, leaving: [{ kind: "dropped", text: wanted }] });
+  const fate: Fate = edit.action === "remove" ? { old, drop: true } : { old, text: edit.text };
+  return ok(kept.with(current.indexOf(old), fate));
 }
 
 function consolidated(

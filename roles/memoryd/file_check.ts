@@ -2,6 +2,7 @@
 // but a probe that is written and removed to see that there is room.
 import { attempt, readWhole, removeFile, replaceFile } from "../../shared/disk/durable.ts";
 import { type Err, err, type Result } from "../../shared/results/result.ts";
+import type { Block } from "./block.ts";
 import { IDENTITY_FILES } from "./entries.ts";
 import { readIdentity } from "./identity_files.ts";
 import type { StorePlace } from "./journal.ts";
@@ -16,15 +17,19 @@ export function checkFiles(
   { disk, folder }: StorePlace,
   store: Pick<MemoryStore, "block" | "history" | "staged" | "purged" | "recalls">,
 ): Err[] {
-  const block = store.block(IDENTITY_FILES);
-  const omitted = block.ok ? block.value.omitted : [];
   return [
     ...failures(IDENTITY_FILES.map((file) => readIdentity(disk, folder, file))),
-    ...omitted.map(({ file, reason }) => err("memory-entry-omitted", `${file}: ${reason}`)),
+    ...omissions(store.block(IDENTITY_FILES)),
     ...failures([store.history(), store.staged(), store.purged(), store.recalls(0)]),
     ...notesProblems({ disk, folder }),
     ...folderProblems({ disk, folder }),
   ];
+}
+
+/** What a block leaves out. */
+export function omissions(block: Result<Block>): Err[] {
+  const omitted = block.ok ? block.value.omitted : [];
+  return omitted.map(({ file, reason }) => err("memory-entry-omitted", `${file}: ${reason}`));
 }
 
 function failures(results: readonly Result<unknown>[]): Err[] {

@@ -49,8 +49,8 @@ export type JournalLine = z.output<typeof JournalLine>;
 export interface Journal {
   /** The state after the last line. */
   state(): FilesState;
-  /** Appends a line durably. `state` is what the files hold now. */
-  append(line: Fields, state: FilesState): Result<void>;
+  /** Appends a line durably, with the state after `change`. */
+  append(line: Fields, change: Partial<FilesState>): Result<void>;
   close(): void;
 }
 
@@ -134,13 +134,14 @@ function journalOf(at: StorePlace, first: Chain, opened: FilesState): Journal {
   let current = opened;
   return {
     state: () => current,
-    append: (line, state) => {
+    append: (line, change) => {
       const file = `${monthOf(at.clock.nowUnixMs())}.jsonl`;
       if (file > chain.file()) {
         const rotated = chain.rotate(`${at.folder}/edits/${file}`, genesis(at, current));
         if (!rotated.ok) return rotated;
         chain = rotated.value;
       }
+      const state = { ...current, ...change };
       const appended = chain.append({ ...line, state });
       if (!appended.ok) return appended;
       current = state;

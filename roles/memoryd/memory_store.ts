@@ -15,6 +15,7 @@ import {
   replaceFileIf,
   returnAside,
 } from "../../shared/disk/durable.ts";
+import type { Disk } from "../../shared/disk/disk.ts";
 import { type Fields, hashBytes } from "../../shared/chain/chain_record.ts";
 import type { CallId, SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
@@ -23,21 +24,18 @@ import { encodeCanonical, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { appendText } from "./append.ts";
 import { type Block, renderBlock } from "./block.ts";
 import { applyEdit, type Edit, type Edited } from "./edits.ts";
-import {
-  EDITABLE_FILES,
-  type EditableFile,
-  entriesOf,
-  IDENTITY_FILES,
-  type IdentityFile,
-  textOf,
-} from "./entries.ts";
+import { EDITABLE_FILES, entriesOf, IDENTITY_FILES, type IdentityFile, textOf } from "./entries.ts";
 import { checkFiles } from "./file_check.ts";
 import { readIdentity } from "./identity_files.ts";
 import { type FilesState, type Journal, openJournal, type StorePlace } from "./journal.ts";
 import { type Note, renderNote } from "./notes.ts";
-import { allShown, type OwnerActs, ownerActs } from "./owner_acts.ts";
+import { allShown, type OwnerActs, ownerActs, type StoreHands } from "./owner_acts.ts";
 import { type Purged, readPurged } from "./purged.ts";
 import { countRecalls, logRecall, type RecallLine, type Recalls } from "./recall_log.ts";
+
+const MAX_FILE_BYTES = 16_777_216;
+
+type NewNote = Pick<Note, "kind" | "from" | "text">;
 
 /** Where a change comes from. */
 export type Origin = {
@@ -54,7 +52,7 @@ export interface MemoryStore extends OwnerActs {
   /** Makes an edit; the file's new text. Fails with the codes of `applyEdit` or `memory-changed`. */
   edit(edit: Edit, origin: Origin): Result<string>;
   /** Checks an edit against the files as they are and queues it for the owner's review. */
-  stage(edit: Edit, origin: Origin): Result<void>;
+  stage(edit: Edit, origin: Origin): Result<unknown>;
   /** Appends a note, which the caller has checked. */
   note(text: string, origin: Origin): Result<void>;
   /** Appends one line to the log of recalls. */
@@ -100,15 +98,20 @@ function makeMissing(at: StorePlace, starter: string): Result<void> {
   return ok(undefined);
 }
 
+/** Digest of a file; null when it cannot be read. */
+function hashAt(disk: Disk, path: string): string | null {
+  const bytes = readWhole(disk, path, MAX_FILE_BYTES);
+  return bytes.ok ? hashBytes(bytes.value) : null;
+}
+
 /** What the files hold now; a file that cannot be read at all counts as absent. */
-function stateOf(at: StorePlace): Result<FilesState> {
-  const hash = (file: EditableFile) => {
-    const bytes = readWhole(at.disk, `${at.folder}/${file}.md`, 16_777_216);
-    return bytes.ok ? hashBytes(bytes.value) : null;
-  };
-  const notes = attempt(() => at.disk.stat(`${at.folder}/notes.md`).size);
+function stateOf({ disk, folder }: StorePlace): Result<FilesState> {
+  const [memory = null, user = null] = EDITABLE_FILES.map((file) =>
+    hashAt(disk, `${folder}/${file}.md`)
+  );
+  const notes = attempt(() => disk.stat(`${folder}/notes.md`).size);
   if (!notes.ok && notes.code !== "file-missing") return notes;
-  return ok({ memory: hash("memory"), user: hash("user"), notes: notes.ok ? notes.value : 0 });
+  return ok({ memory, user, notes: notes.ok ? notes.value : 0 });
 }
 
 /** Journals every difference between the files and the journal's last line: whose it is, is unknown. */
@@ -116,30 +119,17 @@ function journalFound(at: StorePlace, journal: Journal): Result<void> {
   const now = stateOf(at);
   if (!now.ok) return now;
   const before = journal.state();
-  const time = { time_unix_ms: at.clock.nowUnixMs() };
+  const head = { kind: "found", time_unix_ms: at.clock.nowUnixMs() };
   for (const file of EDITABLE_FILES) {
     if (now.value[file] === before[file]) continue;
     const text = readIdentity(at.disk, at.folder, file);
-    const line = { kind: "found", ...time, file, after: text.ok ? text.value : null };
-    const said = journal.append(line, { ...journal.state(), [file]: now.value[file] });
+    const line = { ...head, file, after: text.ok ? text.value : null };
+    const said = journal.append(line, { [file]: now.value[file] });
     if (!said.ok) return said;
   }
-  if (now.value.notes === before.notes) return ok(undefined);
-  const line = { kind: "found", ...time, file: "notes", bytes: now.value.notes - before.notes };
-  return journal.append(line, now.value);
-}
-
-/** Appends notes; the file's new size. */
-function appendNotes(at: StorePlace, notes: readonly Note[]): Result<number> {
-  return appendText(at.disk, `${at.folder}/notes.md`, notes.map(renderNote).join(""));
-}
-
-function noteOf(
-  at: StorePlace,
-  { session, label }: Origin,
-  more: Pick<Note, "kind" | "from" | "text">,
-): Note {
-  return { timeUnixMs: at.clock.nowUnixMs(), session, label, ...more };
+  const { notes } = now.value;
+  if (notes === before.notes) return ok(undefined);
+  return journal.append({ ...head, file: "notes", bytes: notes - before.notes }, { notes });
 }
 
 /** Whether a session may put a text into memory: neither may have been purged. */
@@ -160,40 +150,46 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
     const allowed = mayWrite(purged(), origin, textOf(edited.value.entries));
     return allowed.ok ? ok({ ...edited.value, before: before.value }) : allowed;
   };
-  const leave = (edited: Edited, from: EditableFile, origin: Origin): Result<void> => {
-    if (edited.leaving.length === 0) return ok(undefined);
-    const notes = edited.leaving.map((one) => noteOf(at, origin, { ...one, from }));
-    const size = appendNotes(at, notes);
-    if (!size.ok) return size;
-    const line = { kind: "left", ...head(origin), file: from, entries: edited.leaving };
-    return journalled(journal.append(line, { ...journal.state(), notes: size.value }));
+  /** After a change, a journal that cannot follow leaves no choice but to end: the start mends it. */
+  const journalled = (line: Fields, change: Partial<FilesState>): Result<void> => {
+    const said = journal.append(line, change);
+    if (said.ok) return said;
+    return err("disk-failed", `A change was made but not journalled: ${said.detail}`);
   };
-  const replace = (file: EditableFile, before: string, after: string, line: Fields) => {
-    const replaced = replaceText(at, file, before, after);
-    if (!replaced.ok) return replaced;
-    const state = { ...journal.state(), [file]: hashBytes(encodeUtf8(after)) };
-    const said = journalled(journal.append({ ...line, file, before, after }, state));
-    return said.ok ? ok(after) : said;
-  };
-  const change = (file: EditableFile, before: string, after: string, line: Fields) => {
-    const found = journalFound(at, journal);
-    return found.ok ? replace(file, before, after, line) : found;
-  };
-  const edit = (wanted: Edit, origin: Origin, via: "call" | "review"): Result<string> => {
-    const edited = judged(wanted, origin);
-    if (!edited.ok) return edited;
+  const keep = (notes: readonly NewNote[], origin: Origin, line: Fields): Result<void> => {
+    if (notes.length === 0) return ok(undefined);
     const found = journalFound(at, journal);
     if (!found.ok) return found;
+    const { session, label } = origin;
+    const timeUnixMs = at.clock.nowUnixMs();
+    const text = notes.map((one) => renderNote({ timeUnixMs, session, label, ...one })).join("");
+    const size = appendText(at.disk, `${at.folder}/notes.md`, text);
+    return size.ok ? journalled({ ...line, ...head(origin) }, { notes: size.value }) : size;
+  };
+  const change: StoreHands["change"] = (file, before, after, line) => {
+    const found = journalFound(at, journal);
+    if (!found.ok) return found;
+    const [old, fresh] = [before, after].map((text) => hashBytes(encodeUtf8(text)));
+    const path = `${at.folder}/${file}.md`;
+    const isOld = (name: string) => hashAt(at.disk, name) === old;
+    const replaced = replaceFileIf(at.disk, path, encodeUtf8(after), isOld);
+    if (!replaced.ok) return replaced;
+    if (replaced.value === "kept") {
+      const detail = `${file}.md was changed in the middle of this edit; look at it again`;
+      return err("memory-changed", detail);
+    }
+    const said = journalled({ ...line, file, before, after }, { [file]: fresh });
+    return said.ok ? ok(after) : said;
+  };
+  const edit: StoreHands["edit"] = (wanted, origin, via) => {
+    const edited = judged(wanted, origin);
+    if (!edited.ok) return edited;
     const { action, file } = wanted;
-    const left = leave(edited.value, file, origin);
+    const { before, entries, leaving } = edited.value;
+    const leave = { kind: "left", file, entries: leaving };
+    const left = keep(leaving.map((one) => ({ ...one, from: file })), origin, leave);
     if (!left.ok) return left;
-    const { before, entries } = edited.value;
-    return replace(file, before, textOf(entries), {
-      kind: "edit",
-      ...head(origin),
-      action,
-      via,
-    });
+    return change(file, before, textOf(entries), { kind: "edit", ...head(origin), action, via });
   };
   const store: MemoryStore = {
     ...ownerActs(at, { change, edit, judged, purged }),
@@ -205,19 +201,14 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
     edit: (wanted, origin) => edit(wanted, origin, "call"),
     stage: (wanted, origin) => {
       const edited = judged(wanted, origin);
-      if (!edited.ok) return edited;
+      const path = `${at.folder}/staged/${origin.call}.json`;
       const bytes = encodeCanonical({ v: 1, ...head(origin), edit: wanted });
-      const made = createIdempotent(at.disk, `${at.folder}/staged/${origin.call}.json`, bytes);
-      return made.ok ? ok(undefined) : made;
+      return edited.ok ? createIdempotent(at.disk, path, bytes) : edited;
     },
     note: (text, origin) => {
       const allowed = mayWrite(purged(), origin, "");
-      const found = allowed.ok ? journalFound(at, journal) : allowed;
-      if (!found.ok) return found;
-      const size = appendNotes(at, [noteOf(at, origin, { kind: "note", from: null, text })]);
-      if (!size.ok) return size;
-      const line = { kind: "note", ...head(origin), text };
-      return journalled(journal.append(line, { ...journal.state(), notes: size.value }));
+      if (!allowed.ok) return allowed;
+      return keep([{ kind: "note", from: null, text }], origin, { kind: "note", text });
     },
     logRecall: (line) => logRecall(at.disk, `${at.folder}/recalls`, line),
     recalls: (most) => countRecalls(at.disk, `${at.folder}/recalls`, most),
@@ -226,31 +217,4 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
     close: () => journal.close(),
   };
   return store;
-}
-
-/** After a change, a journal that cannot follow leaves no choice but to end: the start mends it. */
-function journalled(appended: Result<void>): Result<void> {
-  if (appended.ok) return appended;
-  return err("disk-failed", `A change was made but not journalled: ${appended.detail}`);
-}
-
-function replaceText(
-  at: StorePlace,
-  file: EditableFile,
-  before: string,
-  after: string,
-): Result<void> {
-  const path = `${at.folder}/${file}.md`;
-  const known = encodeUtf8(before);
-  const isUnchanged = (name: string) => {
-    const now = readWhole(at.disk, name, known.length);
-    return now.ok && hashBytes(now.value) === hashBytes(known);
-  };
-  const replaced = replaceFileIf(at.disk, path, encodeUtf8(after), isUnchanged);
-  if (!replaced.ok) return replaced;
-  if (replaced.value === "replaced") return ok(undefined);
-  return err(
-    "memory-changed",
-    `${file}.md was changed in the middle of this edit; look at it again`,
-  );
 }

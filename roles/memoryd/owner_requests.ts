@@ -18,11 +18,14 @@ import type { Parts } from "./requests.ts";
 
 const MOST_FOUND = 50;
 
+/** Ends the process when the disk's state is unknown, so that nobody is answered. */
+export function sure<T>(parts: Parts, result: Result<T>): Result<T> {
+  return !result.ok && mustEnd(result) ? parts.end(result) : result;
+}
+
 /** The part of owner-memory/admin that is about the files. */
 export function fileRoutes(parts: Parts): Route[] {
   const { store } = parts;
-  /** Ends the process when the disk's state is unknown, so that nobody is answered. */
-  const sure = <T>(result: Result<T>) => !result.ok && mustEnd(result) ? parts.end(result) : result;
   return [
     on(MEMORY_LOG, ({ limit }) => {
       const lines = store.history();
@@ -44,7 +47,7 @@ export function fileRoutes(parts: Parts): Route[] {
       return ok({ kind: "memory_shown", body: {} });
     }),
     on(MEMORY_UNDO, ({ file }) => {
-      const text = sure(store.undo(file));
+      const text = sure(parts, store.undo(file));
       if (!text.ok) return text;
       const body = { file, characters: characters(text.value), limit: LIMITS[file] };
       return ok({ kind: "memory_undone", body });
@@ -64,15 +67,16 @@ export function fileRoutes(parts: Parts): Route[] {
       return ok({ kind: "memory_waiting", body: { staged: list } });
     }),
     on(MEMORY_REVIEW, ({ call, decision }) => {
-      const done = sure(store.review(call, decision));
+      const done = sure(parts, store.review(call, decision));
       if (!done.ok) return done;
       void parts.index.update(null);
       return ok({ kind: "memory_reviewed", body: {} });
     }),
     on(MEMORY_PURGE, async ({ session, why, mode }, io) => {
-      const found = sure(mode === "hide" ? store.purge(session, why) : store.broughtBy(session));
+      const isHidden = mode === "hide";
+      const found = sure(parts, isHidden ? store.purge(session, why) : store.broughtBy(session));
       if (!found.ok) return found;
-      if (mode === "hide") {
+      if (isHidden) {
         await parts.index.update(session);
         await parts.index.update(null);
         // Nothing finds it any more; a new file keeps no trace of it in pages that are free.
@@ -83,7 +87,7 @@ export function fileRoutes(parts: Parts): Route[] {
       const { entries, notes } = found.value;
       await io.chunk(encodeUtf8(canonicalText({ entries, notes })));
       const counts = { entries: entries.length, notes: notes.length };
-      return ok({ kind: "memory_purged", body: { ...counts, is_hidden: mode === "hide" } });
+      return ok({ kind: "memory_purged", body: { ...counts, is_hidden: isHidden } });
     }),
     on(MEMORY_OVERVIEW, () => {
       const staged = store.staged();

@@ -1,7 +1,6 @@
 // What memoryd answers on its three sockets. Every refusal of a tool call is an answer that the model
 // can act on; only a request that brokerd, loopd or bxctl got wrong is an error.
 import type { Clock } from "../../shared/clock/clock.ts";
-import { mustEnd } from "../../shared/disk/durable.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { VERSION } from "../../shared/version/version.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -19,7 +18,8 @@ import {
 import { characters, IDENTITY_FILES, LIMITS } from "./entries.ts";
 import type { Index } from "./index_messages.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import { fileRoutes } from "./owner_requests.ts";
+import { omissions } from "./file_check.ts";
+import { fileRoutes, sure } from "./owner_requests.ts";
 import { type Answer, parseArguments, refused, runMemory } from "./memory_tool.ts";
 import { labelOf, ownerHit, RecallArguments, recallText, sourceOf } from "./recall.ts";
 
@@ -34,10 +34,6 @@ export type Parts = {
 };
 
 type Call = BodyOf<typeof MEMORY_CALL.request>;
-
-function sure<T>(parts: Parts, result: Result<T>): Result<T> {
-  return !result.ok && mustEnd(result) ? parts.end(result) : result;
-}
 
 /** The table of loop-memory/memory. */
 export function loopRoutes(parts: Parts): Route[] {
@@ -109,11 +105,7 @@ export function ownerRoutes(parts: Parts): Route[] {
     on(MEMORY_CHECK, async () => {
       const index = await parts.index.check();
       const found = [...parts.store.check(), ...index.ok ? [] : [index]];
-      const findings = found.slice(0, 200).map(({ code, detail }) => ({
-        code,
-        detail: detail.slice(0, 1_000),
-      }));
-      return ok({ kind: "memory_checked", body: { findings } });
+      return ok({ kind: "memory_checked", body: { findings: found.slice(0, 200).map(told) } });
     }),
     on(REINDEX, async (_body, io) => {
       const made = await parts.index.reindex((body) => {
@@ -131,16 +123,17 @@ export function ownerRoutes(parts: Parts): Route[] {
   ];
 }
 
+const told = ({ code, detail }: Err) => ({ code, detail: detail.slice(0, 1_000) });
+
 async function status(parts: Parts): Promise<BodyOf<(typeof MEMORY_STATUS.replies)[0]>> {
   const block = parts.store.block(IDENTITY_FILES);
   const counts = await parts.index.counts();
   const size = counts.ok ? counts.value : { rows: 0, notes: 0, logs: 0, skipped: [] };
-  const omitted = block.ok ? block.value.omitted.slice(0, 10) : [];
   const problems = [
     ...[block, counts].filter((one) => !one.ok),
-    ...omitted.map((one) => err("memory-entry-omitted", `${one.file}: ${one.reason}`)),
+    ...omissions(block).slice(0, 10),
     ...size.skipped.slice(0, 10).map((detail) => err("log-broken", detail)),
-  ].map(({ code, detail }) => ({ code, detail: detail.slice(0, 1_000) }));
+  ].map(told);
   const files = IDENTITY_FILES.flatMap((name) => {
     const text = parts.store.current(name);
     if (!text.ok) return [];
