@@ -4,13 +4,7 @@
 // 2. Numbers only go up, also over restarts and over the removal of acknowledged items.
 // 3. A last line without its end was never told of and is cut; any other odd line is damage.
 import { z } from "zod";
-import {
-  type Appender,
-  attempt,
-  openAppender,
-  readBytes,
-  replaceFile,
-} from "../../shared/disk/durable.ts";
+import { type Appender, openAppender, readWhole, replaceFile } from "../../shared/disk/durable.ts";
 import { MessageId, SessionId, TurnId } from "../../shared/ids/ids.ts";
 import { Label } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
@@ -50,47 +44,53 @@ const Line = z.discriminatedUnion("kind", [
 
 export type Outbox = ReturnType<typeof outboxOf>;
 
-type State = { items: Map<number, OutboxEntry>; turns: Set<TurnId>; next: number };
+type State = {
+  readonly items: Map<number, OutboxEntry>;
+  readonly turns: Set<TurnId>;
+  next: number;
+  file: Appender;
+};
 
 const COMPACT_BYTES = 1_048_576;
 const TURNS_KEPT = 1_000;
 
 /** Opens or makes the outbox. Fails with `session-damaged` when a line is not one of its own. */
 export function openOutbox(ports: Ports, path: string): Result<Outbox> {
-  const state: State = { items: new Map(), turns: new Set(), next: 0 };
-  const appender = openAppender(ports.disk, path);
-  if (!appender.ok) return durable(ports, appender);
-  const loaded = load(ports, path, appender.value, state);
-  if (loaded.ok && appender.value.size() <= COMPACT_BYTES) {
-    return ok(outboxOf(ports, appender.value, state));
+  const file = openAppender(ports.disk, path);
+  if (!file.ok) return durable(ports, file);
+  const state: State = { items: new Map(), turns: new Set(), next: 0, file: file.value };
+  const loaded = load(ports, path, state);
+  if (!loaded.ok) {
+    state.file.close();
+    return durable(ports, loaded);
   }
-  appender.value.close();
-  if (!loaded.ok) return durable(ports, loaded);
+  shorten(ports, path, state);
+  return ok(outboxOf(ports, path, state));
+}
+
+/** Rewrites a long file without what is acknowledged; what cannot be done now is done another time. */
+function shorten(ports: Ports, path: string, state: State): void {
+  if (state.file.size() <= COMPACT_BYTES) return;
   const lines = [
     { kind: "next", n: state.next, turns: [...state.turns].slice(-TURNS_KEPT) },
     ...state.items.values(),
   ];
   const bytes = encodeUtf8(lines.map((line) => canonicalText(line) + "\n").join(""));
-  const replaced = durable(ports, replaceFile(ports.disk, path, bytes));
-  if (!replaced.ok) return replaced;
+  if (!durable(ports, replaceFile(ports.disk, path, bytes)).ok) return;
   const fresh = openAppender(ports.disk, path);
-  return fresh.ok ? ok(outboxOf(ports, fresh.value, state)) : durable(ports, fresh);
+  // What went into the old file now, which has no name any more, would be lost.
+  if (!fresh.ok) return ports.fatal(fresh.detail);
+  state.file.close();
+  state.file = fresh.value;
 }
 
-function load(ports: Ports, path: string, appender: Appender, state: State): Result<null> {
-  const bytes = attempt(() => {
-    const file = ports.disk.open(path, "read");
-    try {
-      return readBytes(file, appender.size());
-    } finally {
-      file.close();
-    }
-  });
+function load(ports: Ports, path: string, state: State): Result<null> {
+  const bytes = readWhole(ports.disk, path, state.file.size());
   if (!bytes.ok) return bytes;
   const whole = bytes.value.lastIndexOf(10) + 1;
   if (whole < bytes.value.length) {
     ports.log(`outbox: cut ${bytes.value.length - whole} unfinished bytes`);
-    const cut = appender.cutTo(whole);
+    const cut = state.file.cutTo(whole);
     if (!cut.ok) return cut;
   }
   const text = decodeUtf8(bytes.value.subarray(0, whole));
@@ -112,14 +112,15 @@ function take(state: State, line: z.output<typeof Line>): void {
   } else {
     state.items.set(line.n, line);
     if (line.turn !== null) state.turns.add(line.turn);
-    state.next = line.n + 1;
+    // An item may be older than what a shortened file begins with.
+    state.next = Math.max(state.next, line.n + 1);
   }
 }
 
-function outboxOf(ports: Ports, appender: Appender, state: State) {
+function outboxOf(ports: Ports, path: string, state: State) {
   const listeners: ((entry: OutboxEntry) => void)[] = [];
   const write = (line: z.output<typeof Line>): Result<null> => {
-    const written = durable(ports, appender.append(encodeUtf8(canonicalText(line) + "\n")));
+    const written = durable(ports, state.file.append(encodeUtf8(canonicalText(line) + "\n")));
     if (!written.ok) return written;
     take(state, line);
     return ok(null);
@@ -144,12 +145,16 @@ function outboxOf(ports: Ports, appender: Appender, state: State) {
     /** An item that is not acknowledged yet. */
     get: (n: number) => state.items.get(n),
     /** Forgets an item; one that is unknown or already acknowledged is a success. */
-    ack: (n: number) => state.items.has(n) ? write({ kind: "ack", n }) : ok(null),
+    ack(n: number): Result<null> {
+      const written = state.items.has(n) ? write({ kind: "ack", n }) : ok(null);
+      if (written.ok && state.items.size === 0) shorten(ports, path, state);
+      return written;
+    },
     /** Whether this turn has put an item, acknowledged or not. */
     hasFor: (turn: TurnId) => state.turns.has(turn),
     pending: () => state.items.size,
     onItem: (listener: (entry: OutboxEntry) => void) => void listeners.push(listener),
-    close: () => appender.close(),
+    close: () => state.file.close(),
   };
 }
 
