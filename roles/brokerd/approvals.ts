@@ -14,7 +14,6 @@ import {
   attempt,
   createExclusive,
   isTemporaryName,
-  makeFolders,
   readWhole,
   removeFile,
   replaceFile,
@@ -331,8 +330,6 @@ function normalised(typed: string): string {
 
 /** Every question; one that cannot be read, or whose plan was changed, answers nothing. */
 function loadAll(ports: ApprovalPorts): Result<Approval[]> {
-  const made = makeFolders(ports.disk, ports.folder);
-  if (!made.ok) return made;
   const names = attempt(() => ports.disk.list(ports.folder).map((entry) => entry.name));
   if (!names.ok) return names;
   const found: Approval[] = [];

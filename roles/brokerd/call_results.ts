@@ -7,13 +7,7 @@
 //    id older than a month is never taken for a new call, so forgetting one cannot repeat it.
 import { z } from "zod";
 import type { Disk, DiskFile } from "../../shared/disk/disk.ts";
-import {
-  attempt,
-  makeFolders,
-  readWhole,
-  removeFile,
-  replaceFile,
-} from "../../shared/disk/durable.ts";
+import { attempt, readWhole, removeFile, replaceFile } from "../../shared/disk/durable.ts";
 import { CallId, SessionId, Sha256, TurnId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { Label } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
@@ -104,8 +98,6 @@ export function callResultsIn(
   folder: string,
   forgetUnixMs: number,
 ): Result<CallResults> {
-  const made = makeFolders(disk, folder);
-  if (!made.ok) return made;
   const names = attempt(() => disk.list(folder).map((entry) => entry.name));
   if (!names.ok) return names;
   for (const name of names.value) {

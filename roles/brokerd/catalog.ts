@@ -6,12 +6,12 @@ import { readWhole } from "../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { type Catalog, catalogBytes, readCatalog } from "../../shared/tool/catalog.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
-import { ImageNames } from "../../shared/tool/image_files.ts";
+import type { ImageNames } from "../../shared/tool/image_files.ts";
 import type { Manifest } from "../../shared/tool/manifest.ts";
 import { canonicalText, encodeCanonical, parseJson } from "../../shared/wire/codec.ts";
 import { BUILT_IN_TOOLS, isBuiltInName } from "./builtin_tools.ts";
 import type { JsonObject } from "./grant_match.ts";
-import { storedAs } from "./stored.ts";
+import { readImageNames } from "./runtime/image_folder.ts";
 
 const MAX_CATALOG_BYTES = 4_194_304;
 
@@ -80,19 +80,17 @@ export function loadTools(disk: Disk, folder: string, further: readonly string[]
 }
 
 function loadImage(disk: Disk, folder: string): Result<Loaded> {
-  const image = readWhole(disk, `${folder}/image.json`, MAX_CATALOG_BYTES);
-  if (!image.ok) return err("image-missing", image.detail);
-  const names = storedAs(ImageNames, image);
-  if (names === null) return err("image-missing", `${folder}/image.json is not as built`);
+  const names = readImageNames(disk, folder);
+  if (!names.ok) return names;
   const bytes = readWhole(disk, `${folder}/catalog.json`, MAX_CATALOG_BYTES);
   if (!bytes.ok) return err("image-missing", bytes.detail);
-  const catalog = readCatalog(bytes.value, names.catalog);
+  const catalog = readCatalog(bytes.value, names.value.catalog);
   if (!catalog.ok) return catalog;
   const taken = catalog.value.tools.find((tool) => isBuiltInName(tool.name));
   if (taken !== undefined) {
     return err("catalog-mismatch", `The catalogue names the built-in tool ${taken.name}`);
   }
-  return ok({ names, bytes: bytes.value, catalog: catalog.value });
+  return ok({ names: names.value, bytes: bytes.value, catalog: catalog.value });
 }
 
 function toolOf(

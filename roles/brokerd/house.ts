@@ -73,8 +73,10 @@ export interface House {
 export function openHouse(given: HousePorts): Result<House> {
   const ports = { ...given, disk: endingDisk(given.disk, given.fatal) };
   const { home, disk, clock } = ports;
-  const folders = makeFolders(disk, `${home}/broker`);
-  if (!folders.ok) return folders;
+  for (const name of ["results", "sessions", "approvals"]) {
+    const made = makeFolders(disk, `${home}/broker/${name}`);
+    if (!made.ok) return made;
+  }
   const replayed = new Map<SessionId, SessionState>();
   const starts: OpenStarts = new Map();
   const told: Told = new Map();
@@ -90,17 +92,12 @@ export function openHouse(given: HousePorts): Result<House> {
   const results = callResultsIn(disk, `${home}/broker/results`, forgetUnixMs);
   const sessions = sessionsIn(ports, audit.value, replayed);
   if (!results.ok) return results;
-  if (!sessions.ok) return sessions;
-  const ended = endOpenStarts(starts, {
-    audit: audit.value,
-    results: results.value,
-    sessions: sessions.value,
-  });
+  const parts = { ports, audit: audit.value, results: results.value, sessions };
+  const ended = endOpenStarts(starts, parts);
   if (!ended.ok) return ended;
   const rotated = audit.value.rotateIfDue();
   if (!rotated.ok) return rotated;
   const tools = loadTools(disk, ports.imageFolder, ports.config.runtime.images);
-  const parts = { ports, audit: audit.value, results: results.value, sessions: sessions.value };
   return assemble({ ...parts, tools, use, told, grants: grantsOf(ports, audit.value, tools) });
 }
 

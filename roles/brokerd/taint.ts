@@ -9,7 +9,7 @@ import { z } from "zod";
 import { isoTime } from "../../shared/clock/clock.ts";
 import type { Clock } from "../../shared/clock/clock.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
-import { attempt, makeFolders, readWhole, replaceFile } from "../../shared/disk/durable.ts";
+import { attempt, readWhole, replaceFile } from "../../shared/disk/durable.ts";
 import { SessionId, ulidUnixMs } from "../../shared/ids/ids.ts";
 import { equalLabel, join, Label, SESSION_START } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
@@ -99,11 +99,9 @@ export function sessionsIn(
   ports: SessionPorts,
   audit: Audit,
   replayed: Map<SessionId, SessionState>,
-): Result<Sessions> {
+): Sessions {
   const { disk, home } = ports;
   const folder = `${home}/broker/sessions`;
-  const made = makeFolders(disk, folder);
-  if (!made.ok) return made;
   const live = new Map<SessionId, SessionState>();
   const pathOf = (session: SessionId) => `${folder}/${session}.json`;
 
@@ -140,7 +138,7 @@ export function sessionsIn(
     return said.ok ? keep(after) : said;
   }
 
-  return ok({
+  return {
     find,
     open(opening) {
       const { session, kind: as, job, workspace } = opening;
@@ -161,7 +159,7 @@ export function sessionsIn(
       return rise(by, (label) => audit.append({ kind: "raise", session, label, why }));
     },
     absorb: (...by) => rise(by, () => ok(null)),
-  });
+  };
 }
 
 /** A job counts only when the owner's file names it; a workspace, when its run was registered. */

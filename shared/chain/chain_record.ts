@@ -6,8 +6,6 @@
 //    feed. It is never stored in the record itself.
 // 3. Damage has a name; a line that fails any check is never passed on as a record.
 import { createHash, hash } from "node:crypto";
-import type { DiskFile } from "../disk/disk.ts";
-import { readBytes } from "../disk/durable.ts";
 import { type Err, err, ok, type Result } from "../results/result.ts";
 import { canonicalText, encodeUtf8, parseCanonicalText } from "../wire/codec.ts";
 
@@ -80,11 +78,9 @@ export function hashLine(domain: string, line: string): string {
   return hash("sha256", domainPrefix(domain) + line, "hex");
 }
 
-/** Hash of the line in the next `length` bytes of a file, empty when they are no whole line. */
-export function hashLineBytes(domain: string, file: DiskFile, length: number): string {
-  if (length < 2 || length > MAX_LINE_BYTES + 1) return "";
-  const bytes = readBytes(file, length);
-  if (bytes.length < length || bytes.indexOf(10) !== length - 1) return "";
+/** Hash of a line with its line feed, empty when the bytes are not exactly one. */
+export function hashLineBytes(domain: string, bytes: Uint8Array): string {
+  if (bytes.length < 2 || bytes.indexOf(10) !== bytes.length - 1) return "";
   const digest = createHash("sha256").update(domainPrefix(domain));
   return digest.update(bytes.subarray(0, -1)).digest("hex");
 }

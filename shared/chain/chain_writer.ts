@@ -161,13 +161,18 @@ export function cutFile(disk: Disk, path: string, size: number): Result<void> {
   return cut.ok ? ok(undefined) : cut;
 }
 
-/** Bytes of a file from `offset` to its end. */
-export function bytesFrom(disk: Disk, path: string, offset: number): Result<Uint8Array> {
+/** Bytes of a file from `offset` to `end`, fewer when the file ends before. */
+export function bytesFrom(
+  disk: Disk,
+  path: string,
+  offset: number,
+  end: number,
+): Result<Uint8Array> {
   return attempt(() => {
     const file = disk.open(path, "read");
     try {
       file.seek(offset);
-      return readBytes(file, Math.max(0, file.stat().size - offset));
+      return readBytes(file, Math.max(0, Math.min(end, file.stat().size) - offset));
     } finally {
       file.close();
     }

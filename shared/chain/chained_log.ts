@@ -17,6 +17,7 @@ import {
   type Fields,
   hashBytes,
   hashLineBytes,
+  MAX_LINE_BYTES,
   NO_PREVIOUS,
 } from "./chain_record.ts";
 import { compareWithHead, type Scan, scanLog } from "./chain_verify.ts";
@@ -112,20 +113,15 @@ function scanFor(o: ChainOptions, head: HeadFile | null): Result<Scan> {
 }
 
 function scanTail(o: ChainOptions, head: HeadFile): Result<Scan> {
-  const watched = attempt(() => {
-    const file = o.disk.open(o.path, "read");
-    try {
-      file.seek(head.start);
-      return hashLineBytes(o.domain, file, head.end - head.start);
-    } finally {
-      file.close();
-    }
-  });
-  if (!watched.ok) return watched;
+  const end = Math.min(head.end, head.start + MAX_LINE_BYTES + 1);
+  const line = bytesFrom(o.disk, o.path, head.start, end);
+  if (!line.ok) return line;
+  const isThere = line.value.length === head.end - head.start;
+  const watched = isThere ? hashLineBytes(o.domain, line.value) : null;
   const from = { offset: head.end, next: { n: head.n + 1, prev: head.hash } };
   const scan = scanLog(o.disk, o.path, o.domain, { from, sealedBelow: 0, watch: null });
   if (!scan.ok) return scan;
-  return ok({ ...scan.value, last: scan.value.last ?? head, watched: watched.value });
+  return ok({ ...scan.value, last: scan.value.last ?? head, watched });
 }
 
 function refusalOf(o: ChainOptions, head: HeadFile | null, scan: Scan): Damage | null {
@@ -188,7 +184,7 @@ function cutTorn(
   o: ChainOptions,
   offset: number,
 ): Result<Pick<OpenFinding, "cutBytes" | "cutSha256">> {
-  const bytes = bytesFrom(o.disk, o.path, offset);
+  const bytes = bytesFrom(o.disk, o.path, offset, Infinity);
   if (!bytes.ok) return bytes;
   const cut = cutFile(o.disk, o.path, offset);
   if (!cut.ok) return cut;

@@ -14,19 +14,19 @@ export interface ImageFolder {
   readonly files: readonly ImageEntry[];
 }
 
+/** Which image the folder holds. Fails with `image-missing`. */
+export function readImageNames(disk: Disk, folder: string): Result<ImageNames> {
+  const names = storedAs(ImageNames, readWhole(disk, `${folder}/image.json`, MAX_BYTES));
+  return names === null ? err("image-missing", `No built tool image in ${folder}`) : ok(names);
+}
+
 /** Reads the folder. Fails with `image-missing` or `image-changed`. */
 export function readImageFolder(disk: Disk, folder: string): Result<ImageFolder> {
-  const read = (name: string) => readWhole(disk, `${folder}/${name}`, MAX_BYTES);
-  const namesBytes = read("image.json");
-  const filesBytes = read("files.json");
-  if (!namesBytes.ok || !filesBytes.ok) {
-    return err("image-missing", `No built tool image in ${folder}`);
-  }
-  const names = storedAs(ImageNames, namesBytes);
-  if (names === null) return err("image-missing", `${folder}/image.json has another form`);
-  const files = sha256Hex(filesBytes.value) === names.files
-    ? storedAs(ImageFileList, filesBytes)
-    : null;
+  const names = readImageNames(disk, folder);
+  if (!names.ok) return names;
+  const bytes = readWhole(disk, `${folder}/files.json`, MAX_BYTES);
+  const isOwn = bytes.ok && sha256Hex(bytes.value) === names.value.files;
+  const files = isOwn ? storedAs(ImageFileList, bytes) : null;
   if (files === null) return err("image-changed", `${folder}/files.json is not the image's own`);
-  return ok({ names, files });
+  return ok({ names: names.value, files });
 }
