@@ -2,7 +2,7 @@
 // script has spaces, and never inside a character as a reader sees it.
 import { folded, type Terms, tokens } from "./words.ts";
 
-export const MAX_SNIPPET_CHARACTERS = 600;
+const MAX_CHARACTERS = 600;
 const BEFORE = 160;
 /** How far a cut may move to reach a space, in UTF-16 units. */
 const REACH = 40;
@@ -10,12 +10,10 @@ const ELLIPSIS = "…";
 
 /** A snippet of `text` around the first place where many of the terms stand together. */
 export function snippet(text: string, terms: Terms): string {
-  const length = [...text].length;
-  if (length <= MAX_SNIPPET_CHARACTERS) return text;
-  const hit = bestPlace(text, terms);
-  const from = cutNear(text, Math.max(0, hit - BEFORE));
+  if ([...text].length <= MAX_CHARACTERS) return text;
+  const from = cutNear(text, bestPlace(text, terms) - BEFORE);
   // Code points never outnumber UTF-16 units, so a bound in units holds for both.
-  const to = cutNear(text, Math.min(text.length, from + MAX_SNIPPET_CHARACTERS - REACH - 2));
+  const to = cutNear(text, from + MAX_CHARACTERS - REACH - 2);
   const middle = text.slice(from, to).trim();
   return (from > 0 ? ELLIPSIS : "") + middle + (to < text.length ? ELLIPSIS : "");
 }
@@ -28,9 +26,10 @@ function bestPlace(text: string, terms: Terms): number {
     const word = folded(match[0]);
     const first = tokens(word).map(stem);
     heads.forEach((head, term) => {
-      const inside = first.indexOf(head);
-      if (inside < 0) return;
-      found.push({ at: match.index + Math.max(0, word.indexOf(head)), term });
+      if (!first.includes(head)) return;
+      // Folding may have made the word longer than it is written.
+      const inside = Math.min(Math.max(0, word.indexOf(head)), match[0].length);
+      found.push({ at: match.index + inside, term });
     });
   }
   let best = 0;
@@ -38,7 +37,7 @@ function bestPlace(text: string, terms: Terms): number {
   let end = 0;
   for (let start = 0; start < found.length; start++) {
     const at = found[start]?.at ?? 0;
-    while (end < found.length && (found[end]?.at ?? 0) < at + MAX_SNIPPET_CHARACTERS - BEFORE) {
+    while (end < found.length && (found[end]?.at ?? 0) < at + MAX_CHARACTERS - BEFORE) {
       end++;
     }
     const count = new Set(found.slice(start, end).map((one) => one.term)).size;
@@ -52,31 +51,11 @@ function stem(token: string): string {
   return token.length > 5 ? token.replace(/(?:ing|ed|es|s|e|ly|er)$/, "") : token.replace(/s$/, "");
 }
 
-/** A place at or little after `at` where the text may be cut. */
+/** A place near `at` where the text may be cut: at a space little after it, or before a character. */
 function cutNear(text: string, at: number): number {
   if (at <= 0 || at >= text.length) return Math.max(0, Math.min(at, text.length));
   const space = text.slice(at, at + REACH).search(/\s/);
   if (space >= 0) return at + space;
-  const start = startNear(text, at);
   const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
-  let cut = start;
-  for (const { index, segment } of segmenter.segment(text.slice(start, at + REACH))) {
-    if (start + index > at) break;
-    cut = start + index;
-    if (cut + segment.length === at) return at;
-  }
-  return cut;
-}
-
-/** A place before `at` where a character surely begins. A text may be very long, so it is not far. */
-function startNear(text: string, at: number): number {
-  let start = Math.max(0, at - 10 * REACH);
-  const space = text.slice(start, at).search(/\s/);
-  if (space >= 0) return start + space;
-  while (
-    start > 0 && /^[\p{M}\p{Cf}\p{Emoji_Modifier}\uDC00-\uDFFF]/u.test(text.slice(start, start + 2))
-  ) {
-    start--;
-  }
-  return start;
+  return segmenter.segment(text).containing(at)?.index ?? at;
 }

@@ -39,4 +39,7 @@ Deno.test("snippet() shows the place where most of the question stands together"
   assert.match(shown, /^…/);
   assert.match(shown, /…$/);
   assert.equal(snippet("short", []), "short");
+  // A word that folding makes longer than it is written.
+  const folds = `${"ﷺ".repeat(700)}東京`;
+  assert.match(snippet(folds, termsOf("東京")), /東京$/);
 });
