@@ -181,7 +181,7 @@ function patternsHold(grant: AllowGrant, question: Question): boolean {
     const texts = textsOf(question.args[argument]);
     // What is left out or empty holds only where the grant says so with "".
     if (texts.length === 0) return globs.includes("");
-    return texts.every((text) => globs.some((glob) => globMatches(glob, text)));
+    return texts.flatMap(spellings).every((text) => globs.some((glob) => globMatches(glob, text)));
   });
 }
 
@@ -220,9 +220,11 @@ function denyPathHit(grant: DenyGrant, question: Question): boolean {
 function denyTextHit(grant: DenyGrant, question: Question): boolean {
   if (urlsIn(question.args).some((url) => isDenied(grant, url))) return true;
   const patterns = Object.entries(grant.patterns ?? {});
-  const isMatch = patterns.some(([argument, globs]) =>
-    textsOf(question.args[argument]).some((text) => globs.some((glob) => globMatches(glob, text)))
-  );
+  const isMatch = patterns.some(([argument, globs]) => {
+    const targets = question.paths.flatMap((one) => one.argument === argument ? one.target : []);
+    const texts = textsOf(question.args[argument]).flatMap(spellings);
+    return [...targets, ...texts].some((text) => globs.some((glob) => globMatches(glob, text)));
+  });
   return isMatch || (grant.commands ?? []).some((one) => commandMatches(one, question.args));
 }
 
@@ -233,6 +235,14 @@ function textsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(textsOf);
   if (typeof value === "object" && value !== null) return Object.values(value).flatMap(textsOf);
   return [];
+}
+
+/** A text as it is written and composed and, for a URL, as it is dialled and as its server may read it. */
+function spellings(text: string): string[] {
+  if (!looksLikeHttp(text)) return [text, text.normalize("NFC")];
+  const { href } = new URL(text);
+  const read = href.replace(/%[2-7][0-9a-f]/gi, (code) => decodeURIComponent(code));
+  return [text, href, URL.canParse(read) ? new URL(read).href : read];
 }
 
 /** Every text of the arguments that a program could take for an http or https URL, and every `url`. */

@@ -218,6 +218,48 @@ Deno.test("evaluate() a call with network passes only with whole granted origins
   strictEqual(asked("HTTPS://A.example/x?y#z"), "auto");
 });
 
+Deno.test("evaluate() a pattern holds for a URL as it would be dialled and read, not only as it is written", () => {
+  const hosts = ["https://a.example:443"];
+  const asked = (url: string) => question({ network: true, args: { url } });
+  const open = allow({ hosts, patterns: { url: ["https://a.example/open/*"] } });
+  for (
+    const path of [
+      "open/../private/x",
+      "open/%2e%2e/private/x",
+      "open/.%2E/private/x",
+      "open/%2e%2e%2fprivate/x",
+      "open/..%2Fprivate/x",
+      "open/x?/../private",
+    ]
+  ) {
+    const isInside = path.includes("?");
+    const said = rule([open], asked(`https://a.example/${path}`));
+    strictEqual(said, isInside ? "auto" : "pattern_mismatch", path);
+  }
+  strictEqual(rule([open], asked("https://a.example/open/x%20y?z=%2F#w")), "auto");
+  const barred = [allow({ hosts }), deny({ patterns: { url: ["https://a.example/private/*"] } })];
+  for (
+    const url of [
+      "https://a.example/private/x",
+      "HTTPS://A.example/private/x",
+      "https://a.example:443/private/x",
+      "https://a.example/./private/x",
+      "https://a.example/%70rivate/x",
+      "https://a.example/open/../private/x",
+      "https://a.example/open/..%2fprivate/x",
+    ]
+  ) {
+    strictEqual(rule(barred, asked(url)), "denied_by_grant", url);
+  }
+  strictEqual(rule(barred, asked("https://a.example/open/private/x")), "auto");
+  const word = deny({ patterns: { q: ["*caf\u00e9*"] } });
+  strictEqual(rule([allow(), word], question({ args: { q: "a cafe\u0301" } })), "denied_by_grant");
+  const named = deny({ patterns: { path: ["/r/a/secret/*"] } });
+  const link = pathAt("/r/a/l/x", { target: "/r/a/secret/x", opened: "/r/a/secret/x" });
+  const through = question({ args: { path: "/r/a/l/x" }, paths: [link] });
+  strictEqual(rule([allow(), named], through), "denied_by_grant");
+});
+
 Deno.test("evaluate() a command is matched word by word, never as text", () => {
   const grant = allow({ commands: [["git", "log", "*"]] });
   const run = (argv: unknown) => rule([grant], question({ args: { argv } }));
