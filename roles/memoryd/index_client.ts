@@ -1,7 +1,7 @@
 // memoryd's side of the search Worker. A search has a deadline; a Worker that says nothing at all for
 // too long while something is asked of it cannot be stopped from outside, so the role has to end.
 import { z } from "zod";
-import type { Clock } from "../../shared/clock/clock.ts";
+import { type Clock, inTime } from "../../shared/clock/clock.ts";
 import type { DataClass } from "../../shared/labels/label.ts";
 import { isErrorCode } from "../../shared/results/codes.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
@@ -9,6 +9,7 @@ import { type Ask, Counts, Hits, type Index, type OnStep, Told } from "./index_m
 
 /** Well within the time that a role has for stopping. */
 const CLOSE_MS = 4_000;
+const BUSY = err("recall-late", "The index is busy");
 
 export interface WorkerPort {
   post(message: Ask): void;
@@ -68,25 +69,21 @@ export function openIndex(o: ClientOptions): Index {
   void watch(o, closed.signal, () => waiting.size > 0 ? o.clock.monotonicMs() - heardMs : 0);
   return {
     search: (query, k) => {
+      const late = err("recall-late", "The search did not end in time");
       const found = ask(Hits, (id) => ({ kind: "search", id, query, k }));
-      return inTime(o, found, "The search did not end in time");
+      return inTime(o.clock, found, o.lateMs, late);
     },
     update: async (session) => {
       const done = await ask(z.null(), (id) => ({ kind: "update", id, session }));
       if (!done.ok) o.log(`The index could not be brought up to date: ${done.detail}`);
     },
     reindex: (onStep) => ask(Counts, (id) => ({ kind: "reindex", id }), onStep),
-    counts: () => inTime(o, ask(Counts, (id) => ({ kind: "counts", id })), "The index is busy"),
+    counts: () => inTime(o.clock, ask(Counts, (id) => ({ kind: "counts", id })), o.lateMs, BUSY),
     check: () => ask(z.null(), (id) => ({ kind: "check", id })),
     close: async () => {
       closed.abort();
       for (const one of waiting.values()) one.settle(err("peer-down", "memoryd is stopping"));
-      await inTime(
-        o,
-        ask(z.null(), (id) => ({ kind: "close", id })),
-        "The index is busy",
-        CLOSE_MS,
-      );
+      await inTime(o.clock, ask(z.null(), (id) => ({ kind: "close", id })), CLOSE_MS, BUSY);
       o.port.end();
     },
   };
@@ -101,19 +98,6 @@ function hear(o: ClientOptions, waiting: ReadonlyMap<number, Waiting>, data: unk
   if (told.data.kind === "progress") return one?.onStep(told.data.step);
   const { code, detail } = told.data;
   return one?.settle(err(isErrorCode(code) ? code : "internal", detail));
-}
-
-async function inTime<T>(
-  o: ClientOptions,
-  work: Promise<Result<T>>,
-  detail: string,
-  limitMs = o.lateMs,
-): Promise<Result<T>> {
-  const stop = new AbortController();
-  const late = o.clock.sleep(limitMs, stop.signal).then(() => err("recall-late", detail));
-  const result = await Promise.race([work, late]);
-  stop.abort();
-  return result;
 }
 
 async function watch(o: ClientOptions, closed: AbortSignal, silentMs: () => number): Promise<void> {

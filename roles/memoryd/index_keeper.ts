@@ -5,7 +5,7 @@
 // 2. While there is none, a search waits a little and then answers from what is built so far.
 // 3. An index without its seal (after a crash) is used at once and built anew in the background: no
 //    check of SQLite's notices every changed byte.
-import type { Clock } from "../../shared/clock/clock.ts";
+import { type Clock, inTime } from "../../shared/clock/clock.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { breakSeal, clearIndex, exchangeIndex, sealIndex } from "./index_build.ts";
 import { createIndexDb, type IndexDb, openIndexDb } from "./index_db.ts";
@@ -163,7 +163,7 @@ async function search(my: Keeper, question: string, k: number): Promise<Result<H
   const terms = termsOf(question);
   if (terms.length === 0) return ok({ hits: [], partial: false });
   for (let attempts = 0; attempts < 2; attempts++) {
-    const isReady = await within(my.clock, my.ready);
+    const isReady = await inTime(my.clock, my.ready.then(() => true), PATIENCE_MS, false);
     const db = my.whole ?? my.building;
     if (db === undefined) break;
     try {
@@ -175,15 +175,6 @@ async function search(my: Keeper, question: string, k: number): Promise<Result<H
     }
   }
   return err("memory-index-damaged", "There is no index to search in; see memoryd's log");
-}
-
-/** Whether `work` ends within the patience of a search. */
-async function within(clock: Clock, work: Promise<void>): Promise<boolean> {
-  const stop = new AbortController();
-  const late = clock.sleep(PATIENCE_MS, stop.signal).then(() => false);
-  const result = await Promise.race([work.then(() => true), late]);
-  stop.abort();
-  return result;
 }
 
 function countsOf(db: IndexDb | undefined): Result<Counts> {

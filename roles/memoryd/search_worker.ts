@@ -3,7 +3,7 @@
 // session logs, notes.md and the list of purges, writes the index folder, and has no socket.
 import { systemClock } from "../../shared/clock/clock.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
-import { assertNever, messageOf, type Result } from "../../shared/results/result.ts";
+import { assertNever, err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { openKeeper } from "./index_keeper.ts";
 import { Ask, type Index, type OnStep, type Told } from "./index_messages.ts";
 
@@ -30,22 +30,25 @@ function opened({ home, max_class }: Extract<Ask, { kind: "open" }>): Index {
   });
 }
 
-async function handle(keeper: Index, ask: Exclude<Ask, { kind: "open" }>): Promise<void> {
+async function resultOf(
+  keeper: Index,
+  ask: Exclude<Ask, { kind: "open" }>,
+): Promise<Result<unknown>> {
   switch (ask.kind) {
     case "search":
-      return answer(ask.id, await keeper.search(ask.query, ask.k));
+      return await keeper.search(ask.query, ask.k);
     case "update":
       await keeper.update(ask.session);
-      return answer(ask.id, { ok: true, value: null });
+      return ok(null);
     case "reindex":
-      return answer(ask.id, await keeper.reindex(onStep(ask.id)));
+      return await keeper.reindex(onStep(ask.id));
     case "counts":
-      return answer(ask.id, await keeper.counts());
+      return await keeper.counts();
     case "check":
-      return answer(ask.id, await keeper.check());
+      return await keeper.check();
     case "close":
       await keeper.close();
-      return answer(ask.id, { ok: true, value: null });
+      return ok(null);
     default:
       return assertNever(ask);
   }
@@ -60,9 +63,8 @@ function serve(): void {
       return;
     }
     if (keeper === undefined) throw new TypeError("The Worker was asked before it was opened");
-    handle(keeper, ask).catch((thrown) =>
-      tell({ kind: "failed", id: ask.id, code: "internal", detail: messageOf(thrown) })
-    );
+    resultOf(keeper, ask).catch((thrown) => err("internal", messageOf(thrown)))
+      .then((result) => answer(ask.id, result));
   });
 }
 

@@ -25,6 +25,14 @@ export const systemClock: Clock = {
     }),
 };
 
+/** What `work` comes to, or `late` after `ms`; the work goes on all the same. */
+export async function inTime<T>(clock: Clock, work: Promise<T>, ms: number, late: T): Promise<T> {
+  const done = new AbortController();
+  const result = await Promise.race([work, clock.sleep(ms, done.signal).then(() => late)]);
+  done.abort();
+  return result;
+}
+
 /** `2026-11-30T07:40:33.120Z` for a wall time in milliseconds. */
 export function isoTime(unixMs: number): string {
   return new Date(unixMs).toISOString();
