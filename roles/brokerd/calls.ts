@@ -114,22 +114,20 @@ export class Calls {
     return now.ok ? now.value : answer;
   }
 
-  acknowledge(session: SessionId, call: CallId): Result<null> {
+  acknowledge(session: SessionId, call: CallId): Result<unknown> {
     const known = this.fetch(session, call);
     if (!known.ok) return known;
     if (known.value.is !== "ended") return err("request-invalid", `The call ${call} has not ended`);
-    const acked = this.#ports.results.acknowledge(known.value.result);
-    return acked.ok ? ok(null) : acked;
+    return this.#ports.results.acknowledge(known.value.result);
   }
 
   /** Withdraws a call: its question is closed, what runs is ended. One that has ended stays so. */
-  cancel(session: SessionId, call: CallId): Result<null> {
+  cancel(session: SessionId, call: CallId): Result<unknown> {
     const live = this.#live.get(call);
     if (live === undefined) return ok(null);
     if (live.request.session !== session) return anotherSession(call);
     live.abort.abort();
-    const ended = live.state === "running" ? ok(null) : this.#step(live);
-    return ended.ok ? ok(null) : ended;
+    return live.state === "running" ? ok(null) : this.#step(live);
   }
 
   /** Ends everything that runs, waits or asks; the switch itself is thrown already. */

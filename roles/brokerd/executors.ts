@@ -152,29 +152,25 @@ async function wayOut(
   );
 }
 
-function effectOf(ran: RunOutcome): Effect {
-  const { message, log } = ran;
-  const base = { ...DONE, message, log, container: ran.containerName };
-  const failure = (code: string) => ({ ...base, outcome: "failed" as const, code });
-  switch (ran.status) {
-    case "ok":
-      return base;
-    case "tool_failed":
-      return failure(ran.code ?? "tool-failed");
-    case "timeout":
-      return failure("tool-timeout");
-    case "output_capped":
-      return { ...failure("output-capped"), isCut: true };
-    case "killed":
-      return {
-        ...failure("withdrawn"),
-        message: "The call was ended; part of it may have happened",
-      };
-    case "could_not_start":
-      return { ...failure(ran.code ?? "container-not-started"), container: null };
-    default:
-      return assertNever(ran.status);
-  }
+const CODES = {
+  ok: null,
+  tool_failed: "tool-failed",
+  timeout: "tool-timeout",
+  output_capped: "output-capped",
+  killed: "withdrawn",
+  could_not_start: "container-not-started",
+} as const satisfies Record<RunOutcome["status"], string | null>;
+
+function effectOf({ status, code, message, containerName, log }: RunOutcome): Effect {
+  return {
+    outcome: status === "ok" ? "done" : "failed",
+    code: code ?? CODES[status],
+    message: status === "killed" ? "The call was ended; part of it may have happened" : message,
+    label: PUBLIC,
+    isCut: status === "output_capped",
+    container: status === "could_not_start" ? null : containerName,
+    log,
+  };
 }
 
 async function inMemoryd(executors: Executors, plan: Plan, io: RunIo): Promise<Effect> {

@@ -6,6 +6,7 @@ import { DataClass, type Label } from "../../shared/labels/label.ts";
 import { AbsolutePath } from "../../shared/config/fields.ts";
 import { readHttpUrl } from "../../shared/url/origin.ts";
 import { globProblem } from "../../shared/text/glob.ts";
+import { ToolLimits } from "../../shared/tool/manifest.ts";
 
 const Glob = z.string().max(1_000).refine(
   (text) => globProblem(text) === null,
@@ -30,11 +31,7 @@ function hasNoOffset(value: Date): boolean {
   return typeof isLocal === "function" && Reflect.apply(isLocal, value, []) === true;
 }
 
-export const GrantLimits = z.strictObject({
-  timeout_s: z.int().min(1).max(3_600),
-  output_bytes: z.int().min(1).max(67_108_864),
-  memory_mb: z.int().min(32).max(4_096),
-  pids: z.int().min(16).max(512),
+export const GrantLimits = ToolLimits.extend({
   calls_per_turn: z.int().min(1).max(10_000),
   calls_per_day: z.int().min(1).max(1_000_000),
 }).partial();

@@ -62,7 +62,7 @@ export interface House {
   render(approval: Approval): readonly string[];
   /** Stops everything; how many calls were ended. */
   halt(via: "owner" | "gateway" | "broker", why: string, witness: AuditHead | null): Result<number>;
-  resume(): Result<null>;
+  resume(): Result<unknown>;
   /** Fails with `audit-broken`, and stops everything, when a caller knows a head that we do not. */
   checkWitness(witness: AuditHead | null): Result<null>;
   refused(socket: string, what: string): void;
@@ -217,9 +217,7 @@ function switches(
     halt,
     resume() {
       const said = audit.append({ kind: "resume" });
-      if (!said.ok) return said;
-      const resumed = stop.resume(clock.nowUnixMs());
-      return resumed.ok ? ok(null) : resumed;
+      return said.ok ? stop.resume(clock.nowUnixMs()) : said;
     },
     checkWitness(witness) {
       if (witness === null || audit.holds(witness)) return ok(null);

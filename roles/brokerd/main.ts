@@ -1,6 +1,7 @@
 // brokerd: decides whether each tool call may run, has it run, and records both.
 import { runRole, writeLog } from "../../shared/boot/process.ts";
 import { BrokerdConfig } from "../../shared/config/brokerd.ts";
+import { secretAccess } from "../../shared/permissions/secret_access.ts";
 import { podmanFolders } from "../../shared/podman/podman_env.ts";
 import { err, ok } from "../../shared/results/result.ts";
 import { listen } from "../../shared/wire/listen.ts";
@@ -26,9 +27,6 @@ await runRole("brokerd", BrokerdConfig, (booted) => {
   const source = decodeURIComponent(new URL("../../", import.meta.url).pathname).replace(/\/$/, "");
   const folders = podmanFolders(home, config.runtime);
   const image = config.runtime.image ?? `${source}/build/image`;
-  const secretFiles = Object.values(config.secrets).flatMap((one) =>
-    "file" in one ? one.file : "credential" in one ? one.credential : []
-  );
   const kept = [
     home,
     source,
@@ -37,7 +35,7 @@ await runRole("brokerd", BrokerdConfig, (booted) => {
     folders.store,
     folders.run,
     Deno.execPath(),
-    ...secretFiles,
+    ...secretAccess(Object.values(config.secrets)).reads,
   ];
   const ports = { clock, random, disk };
   const runtime = openRuntime({

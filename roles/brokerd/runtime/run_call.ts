@@ -58,7 +58,16 @@ export async function runCall(
   if (!spawned.ok) {
     return done("could_not_start", NOT_STARTED, { code: spawned.code, log: spawned.detail });
   }
-  const run = running(spawned.value, podman, clock, call.name);
+  const run: Running = {
+    child: spawned.value,
+    podman,
+    clock,
+    name: call.name,
+    ending: null,
+    grace: null,
+    removal: Promise.resolve(),
+    over: new AbortController(),
+  };
   const abort = () => end(run, "killed");
   io.signal.addEventListener("abort", abort);
   const reader = frameReader((piece) => {
@@ -97,20 +106,6 @@ export async function runCall(
 }
 
 const NOT_STARTED = "The tool could not be started here; the owner can see why";
-
-function running(child: Spawned, podman: Podman, clock: Clock, name: string): Running {
-  const over = new AbortController();
-  return {
-    child,
-    podman,
-    clock,
-    name,
-    ending: null,
-    grace: null,
-    removal: Promise.resolve(),
-    over,
-  };
-}
 
 /** Ends a call from our side, once: the container by name, as soon as Podman knows it. */
 function end(run: Running, why: Ending): void {
