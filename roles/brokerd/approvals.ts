@@ -220,15 +220,8 @@ class ApprovalDesk {
 
   #record(one: Approval, event: Event, via: AnyVia, call: CallId): Result<unknown> {
     const { approval, plan_hash: plan, plan: { session } } = one;
-    return this.#ports.audit.append({
-      kind: "approval",
-      approval,
-      session,
-      call,
-      event,
-      via,
-      plan,
-    });
+    const said = { approval, session, call, event, via, plan };
+    return this.#ports.audit.append({ kind: "approval", ...said });
   }
 
   #end(one: Approval, state: Exclude<Approval["state"], "pending">, via: AnyVia): Result<Approval> {
@@ -344,15 +337,8 @@ function loadAll(ports: ApprovalPorts): Result<Approval[]> {
 }
 
 /** One question as it is listed. */
-export function summaryOf(one: Approval): ApprovalSummary {
-  return {
-    approval: one.approval,
-    session: one.plan.session,
-    call: one.plan.call,
-    tool: one.plan.tool,
-    state: one.state,
-    created_unix_ms: one.created_unix_ms,
-    expires_unix_ms: one.expires_unix_ms,
-    approver: one.plan.approver,
-  };
+export function summaryOf({ plan, ...one }: Approval): ApprovalSummary {
+  const { approval, state, created_unix_ms, expires_unix_ms } = one;
+  const { session, call, tool, approver } = plan;
+  return { approval, session, call, tool, state, created_unix_ms, expires_unix_ms, approver };
 }

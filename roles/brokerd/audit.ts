@@ -263,11 +263,7 @@ function auditOf(
   };
 }
 
-function* allRecords(
-  disk: Disk,
-  folder: string,
-  paths: readonly string[],
-): Generator<AuditRecord> {
+function* allRecords(disk: Disk, folder: string, paths: readonly string[]): Generator<AuditRecord> {
   yield* keptRecords(disk, folder, "");
   for (const path of paths) yield* recordsIn(disk, path);
 }

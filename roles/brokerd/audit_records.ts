@@ -22,11 +22,7 @@ const SessionRecord = record("session", {
   label: Label,
 });
 
-const RaiseRecord = record("raise", {
-  session: SessionId,
-  label: Label,
-  why: text,
-});
+const RaiseRecord = record("raise", { session: SessionId, label: Label, why: text });
 
 /** What was ruled on one call, denials included. `args` is JSON text as it came. */
 const DecisionRecord = record("decision", {
@@ -111,17 +107,10 @@ const ResumeRecord = record("resume", {});
 const SecretRecord = record("secret", { name: text });
 
 /** A request that no row of the table allows, or that was not as its schema says. */
-const RefusedRecord = record("refused", {
-  socket: text,
-  what: text,
-});
+const RefusedRecord = record("refused", { socket: text, what: text });
 
 /** A head that a caller was shown once and that this log does not hold. */
-const AlarmRecord = record("alarm", {
-  code: text,
-  detail: text,
-  witness: AuditHead.nullable(),
-});
+const AlarmRecord = record("alarm", { code: text, detail: text, witness: AuditHead.nullable() });
 
 export const AuditRecord = z.discriminatedUnion("kind", [
   SessionRecord,

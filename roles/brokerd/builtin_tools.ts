@@ -39,9 +39,7 @@ export const BUILT_IN_TOOLS: readonly Manifest[] = [
   builtIn(
     "find_tool",
     "Finds tools by words and returns their names, descriptions and parameters.",
-    {
-      query: text("What the tool should do", 500, { minLength: 0 }),
-    },
+    { query: text("What the tool should do", 500, { minLength: 0 }) },
     ["query"],
   ),
   builtIn(

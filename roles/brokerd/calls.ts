@@ -299,17 +299,8 @@ export class Calls {
     live.state = "running";
     live.plan = plan;
     this.#live.set(call, live);
-    const said = audit.append(...before, {
-      kind: "start",
-      session,
-      turn,
-      call,
-      tool,
-      where,
-      plan: hash,
-      image,
-      approval,
-    });
+    const start = { session, turn, call, tool, where, plan: hash, image, approval };
+    const said = audit.append(...before, { kind: "start", ...start });
     if (!said.ok) {
       // Nothing has begun. A new request hears why and may be made again; one that waits goes on waiting.
       live.state = "queued";

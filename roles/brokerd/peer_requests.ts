@@ -11,11 +11,7 @@ import type { House } from "./house.ts";
 export function answeredReply(answered: Result<Answered>) {
   if (!answered.ok) return answered;
   const { outcome, approval } = answered.value;
-  const body = {
-    outcome,
-    approval: approval?.approval ?? null,
-    tool: approval?.plan.tool ?? null,
-  };
+  const body = { outcome, approval: approval?.approval ?? null, tool: approval?.plan.tool ?? null };
   return ok({ kind: "approval_answered" as const, body });
 }
 

@@ -70,10 +70,7 @@ function kindProblem(disk: Disk, path: string, kind: "file" | "folder"): string 
 }
 
 /** The arguments as the container sees them: each path below its mount. */
-export function containerArguments(
-  args: JsonObject,
-  paths: readonly NamedPath[],
-): JsonObject {
+export function containerArguments(args: JsonObject, paths: readonly NamedPath[]): JsonObject {
   const inside = paths.map((path, index) => {
     const rest = path.target === path.opened
       ? ""

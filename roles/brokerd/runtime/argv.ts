@@ -58,10 +58,7 @@ export function toolFlags(
   hosts: readonly string[] = [],
   program: string | null = null,
 ): readonly string[] {
-  const own = [
-    ...(manifest.scratch ? ["/tmp"] : []),
-    ...(hosts.length > 0 ? [EGRESS_SOCKET] : []),
-  ];
+  const own = [...(manifest.scratch ? ["/tmp"] : []), ...(hosts.length > 0 ? [EGRESS_SOCKET] : [])];
   const read = [...mounts.map((_mount, index) => `/grant/${index}`), ...own];
   const write = [...mounts.flatMap((m, index) => m.write ? [`/grant/${index}`] : []), ...own];
   const net = [
@@ -154,12 +151,7 @@ function userMap(plan: RunPlan): readonly string[] {
     throw new TypeError("A call without mounts does not run as the owner");
   }
   const host = MAPS[plan.map];
-  return [
-    "--uidmap=0:1:1",
-    `--uidmap=1000:${host}:1`,
-    "--gidmap=0:1:1",
-    `--gidmap=1000:${host}:1`,
-  ];
+  return ["--uidmap=0:1:1", `--uidmap=1000:${host}:1`, "--gidmap=0:1:1", `--gidmap=1000:${host}:1`];
 }
 
 function limitFlags(limits: ToolLimits, house: ContainerHouse): readonly string[] {

@@ -87,10 +87,7 @@ async function answer(
 }
 
 /** The first `maxBytes` of a stream as text; the rest is read and dropped, so nobody blocks. */
-export async function textOf(
-  stream: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<string> {
+export async function textOf(stream: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
   const pieces: string[] = [];
   let left = maxBytes;
   for await (const piece of stream) {

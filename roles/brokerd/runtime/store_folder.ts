@@ -63,10 +63,7 @@ function openness(disk: Disk, folder: string, owner: number): string | null {
 }
 
 function writeFiles(disk: Disk, folders: PodmanFolders): Result<null> {
-  const files = [
-    ...podmanFiles(folders),
-    { path: seccompFile(folders), text: seccompProfile() },
-  ];
+  const files = [...podmanFiles(folders), { path: seccompFile(folders), text: seccompProfile() }];
   for (const { path, text } of files) {
     const present = readText(disk, path, MAX_FILE_BYTES);
     if (present.ok && present.value === text) continue;
