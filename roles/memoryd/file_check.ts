@@ -1,16 +1,14 @@
 // What is wrong with the memory files, looked at one by one for the owner's doctor. Nothing is changed
 // but a probe that is written and removed to see that there is room.
-import { attempt, readWhole, removeFile, replaceFile } from "../../shared/disk/durable.ts";
+import { attempt, removeFile, replaceFile } from "../../shared/disk/durable.ts";
 import { type Err, err, type Result } from "../../shared/results/result.ts";
 import type { Block } from "./block.ts";
 import { IDENTITY_FILES } from "./entries.ts";
-import { readIdentity } from "./identity_files.ts";
+import { readIdentity, readNotes } from "./identity_files.ts";
 import type { StorePlace } from "./journal.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import { parseNotes } from "./notes.ts";
 
 const PROBE_BYTES = 65_536;
-const MAX_NOTES_BYTES = 268_435_456;
 
 /** What is wrong, each with what to look at; empty when nothing is. */
 export function checkFiles(
@@ -37,9 +35,9 @@ function failures(results: readonly Result<unknown>[]): Err[] {
 }
 
 function notesProblems({ disk, folder }: Pick<StorePlace, "disk" | "folder">): Err[] {
-  const bytes = readWhole(disk, `${folder}/notes.md`, MAX_NOTES_BYTES);
-  if (!bytes.ok) return [bytes];
-  const { unlabelled } = parseNotes(bytes.value);
+  const notes = readNotes(disk, folder);
+  if (!notes.ok) return [notes];
+  const { unlabelled } = notes.value;
   if (unlabelled === 0) return [];
   const detail = `notes.md has ${unlabelled} parts without a valid head; they are never shown`;
   return [err("record-invalid", detail)];

@@ -1,13 +1,15 @@
-// Reads the identity files, whole or not at all. A file that is not UTF-8, is over its limit or
+// Reads the memory files whole. An identity file is read as it should be or not at all. A file that is not UTF-8, is over its limit or
 // cannot be read is refused by name and place; its bytes are never changed.
 import type { Disk } from "../../shared/disk/disk.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
-import { err, type Result } from "../../shared/results/result.ts";
+import { err, ok, type Result } from "../../shared/results/result.ts";
 import { decodeLossy, decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { characters, grouped, type IdentityFile, LIMITS } from "./entries.ts";
+import { type ParsedNotes, parseNotes } from "./notes.ts";
 
 /** Far above what any limit allows in bytes; a longer file is over its limit for certain. */
 const MAX_BYTES = 65_536;
+const MAX_NOTES_BYTES = 268_435_456;
 
 /** The text of one identity file. Fails with `memory-unavailable`, naming file and offset. */
 export function readIdentity(disk: Disk, folder: string, file: IdentityFile): Result<string> {
@@ -27,6 +29,12 @@ export function readIdentity(disk: Disk, folder: string, file: IdentityFile): Re
     `${name} has ${grouped(size)} of ${grouped(LIMITS[file])} characters: ` +
       `over its limit from byte ${encodeUtf8(kept).length}`,
   );
+}
+
+/** All notes, and what is in notes.md beside them. */
+export function readNotes(disk: Disk, folder: string): Result<ParsedNotes> {
+  const bytes = readWhole(disk, `${folder}/notes.md`, MAX_NOTES_BYTES);
+  return bytes.ok ? ok(parseNotes(bytes.value)) : bytes;
 }
 
 /** Offset of the first byte that is not UTF-8; the length when all are. */

@@ -5,7 +5,8 @@ import { type Clock, inTime } from "../../shared/clock/clock.ts";
 import type { DataClass } from "../../shared/labels/label.ts";
 import { isErrorCode } from "../../shared/results/codes.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { type Ask, Counts, Hits, type Index, type OnStep, Told } from "./index_messages.ts";
+import { Counts } from "./index_db.ts";
+import { type Ask, Hits, type Index, type OnStep, Told } from "./index_messages.ts";
 
 /** Well within the time that a role has for stopping. */
 const CLOSE_MS = 4_000;

@@ -56,7 +56,16 @@ export const Progress = z.object({
 });
 export type Progress = z.output<typeof Progress>;
 
-const Size = z.object({ logs: z.int(), rows: z.int(), notes: z.int() });
+const count = z.int().min(0);
+
+/** `skipped` names each log that was skipped, with the reason. */
+export const Counts = z.strictObject({
+  logs: count,
+  rows: count,
+  notes: count,
+  skipped: z.array(z.string().max(1_000)).max(200),
+});
+export type Counts = z.output<typeof Counts>;
 
 const TOKENIZER = `"porter unicode61 remove_diacritics 2 categories 'L* M* N* S* C*'"`;
 const TABLES = `
@@ -92,11 +101,9 @@ export interface IndexDb {
   progress(log: string): Progress | undefined;
   setProgress(log: string, progress: Progress): void;
   logs(): string[];
-  /** Logs that were skipped, each with the reason. */
-  skipped(): string[];
   /** The best `k` rows for a question's terms. Throws when a row is not what was stored. */
   search(terms: Terms, k: number): Row[];
-  size(): z.output<typeof Size>;
+  counts(): Counts;
   /** Looks at all of it, pausing after each step; throws what is wrong. */
   check(): Generator<void>;
   close(): void;
@@ -250,13 +257,15 @@ function indexDb(db: DatabaseSync): IndexDb {
       q.setProgress.run({ log, ...progress, untrusted: Number(progress.untrusted) });
     },
     logs: () => q.logs.all().map((row) => String(row.log)),
-    skipped: () => q.skipped.all().map((row) => `${row.log}: ${row.problem}`),
     search: (terms, k) =>
       originalsFirst(rank(terms, k + ECHOES).map((id) => Row.parse(checked(q.row.get(id))))).slice(
         0,
         k,
       ),
-    size: () => Size.parse(q.size.get()),
+    counts: () => {
+      const skipped = q.skipped.all().map((row) => `${row.log}: ${row.problem}`);
+      return Counts.parse({ ...q.size.get(), skipped });
+    },
     *check() {
       if (!isWhole(db)) throw new Error("SQLite finds it damaged");
       yield;

@@ -8,8 +8,8 @@
 import { type Clock, inTime } from "../../shared/clock/clock.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { breakSeal, clearIndex, exchangeIndex, sealIndex } from "./index_build.ts";
-import { createIndexDb, type IndexDb, openIndexDb } from "./index_db.ts";
-import type { Counts, Hits, Index, OnStep } from "./index_messages.ts";
+import { type Counts, createIndexDb, type IndexDb, openIndexDb } from "./index_db.ts";
+import type { Hits, Index, OnStep } from "./index_messages.ts";
 import { readAll, readNotes, readSession, type Sources, type Step } from "./index_reading.ts";
 import { snippet } from "./snippet.ts";
 import { termsOf } from "./words.ts";
@@ -83,7 +83,7 @@ function inTurn<T>(my: Keeper, change: () => Promise<T>): Promise<T> {
 
 async function run(my: Keeper, steps: Generator<Step>, db: IndexDb, hear: OnStep): Promise<void> {
   for (const step of steps) {
-    hear({ ...step, records: db.size().rows });
+    hear({ ...step, records: db.counts().rows });
     await my.clock.sleep(0);
     if (my.isClosed) return;
   }
@@ -180,7 +180,7 @@ async function search(my: Keeper, question: string, k: number): Promise<Result<H
 function countsOf(db: IndexDb | undefined): Result<Counts> {
   if (db === undefined) return err("memory-index-damaged", "There is no index");
   try {
-    return ok({ ...db.size(), skipped: db.skipped() });
+    return ok(db.counts());
   } catch (thrown) {
     return err("memory-index-damaged", messageOf(thrown));
   }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { SessionId } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
 import type { Result } from "../../shared/results/result.ts";
-import { Row } from "./index_db.ts";
+import { type Counts, Row } from "./index_db.ts";
 
 export const Ask = z.discriminatedUnion("kind", [
   /** `home` is the absolute home folder. */
@@ -32,15 +32,6 @@ export const Hits = z.strictObject({ hits: z.array(Hit).max(50), partial: z.bool
 export type Hits = z.output<typeof Hits>;
 
 const count = z.int().min(0);
-
-/** `skipped` names each log that was skipped, with the reason. */
-export const Counts = z.strictObject({
-  logs: count,
-  rows: count,
-  notes: count,
-  skipped: z.array(z.string().max(1_000)).max(200),
-});
-export type Counts = z.output<typeof Counts>;
 
 /** How far a rebuild is. */
 export const Progressed = z.strictObject({ logs: count, total_logs: count, records: count });

@@ -10,7 +10,7 @@ import type { Random } from "../../shared/clock/random.ts";
 import { openChain } from "../../shared/chain/chained_log.ts";
 import { readChain } from "../../shared/chain/chain_reader.ts";
 import type { Fields } from "../../shared/chain/chain_record.ts";
-import type { Chain, Genesis } from "../../shared/chain/chain_writer.ts";
+import type { Genesis } from "../../shared/chain/chain_writer.ts";
 import { readHead } from "../../shared/chain/head_file.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt } from "../../shared/disk/durable.ts";
@@ -88,7 +88,25 @@ export function openJournal(at: StorePlace, found: FilesState): Result<Journal> 
     check: "full",
   });
   if (!opened.ok) return opened;
-  return ok(journalOf(at, opened.value.chain, before ?? found));
+  let { chain } = opened.value;
+  let current = before ?? found;
+  return ok({
+    state: () => current,
+    append: (line, change) => {
+      const file = `${monthOf(at.clock.nowUnixMs())}.jsonl`;
+      if (file > chain.file()) {
+        const rotated = chain.rotate(`${folder}/${file}`, genesis(at, current));
+        if (!rotated.ok) return rotated;
+        chain = rotated.value;
+      }
+      const state = { ...current, ...change };
+      const appended = chain.append({ ...line, state });
+      if (!appended.ok) return appended;
+      current = state;
+      return ok(undefined);
+    },
+    close: () => chain.close(),
+  });
 }
 
 /** The state in the last line that has one; damage is left to the opening of the chain to name. */
@@ -126,27 +144,5 @@ function genesis(at: StorePlace, state: FilesState): Genesis {
     protocol: 1,
     nonce: toBase64(at.random.bytes(16)),
     state,
-  };
-}
-
-function journalOf(at: StorePlace, first: Chain, opened: FilesState): Journal {
-  let chain = first;
-  let current = opened;
-  return {
-    state: () => current,
-    append: (line, change) => {
-      const file = `${monthOf(at.clock.nowUnixMs())}.jsonl`;
-      if (file > chain.file()) {
-        const rotated = chain.rotate(`${at.folder}/edits/${file}`, genesis(at, current));
-        if (!rotated.ok) return rotated;
-        chain = rotated.value;
-      }
-      const state = { ...current, ...change };
-      const appended = chain.append({ ...line, state });
-      if (!appended.ok) return appended;
-      current = state;
-      return ok(undefined);
-    },
-    close: () => chain.close(),
   };
 }

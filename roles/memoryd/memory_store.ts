@@ -35,6 +35,7 @@ import { countRecalls, logRecall, type RecallLine, type Recalls } from "./recall
 
 const MAX_FILE_BYTES = 16_777_216;
 
+type Judged = Edited & { readonly before: string };
 type NewNote = Pick<Note, "kind" | "from" | "text">;
 
 /** Where a change comes from. */
@@ -49,6 +50,8 @@ export interface MemoryStore extends OwnerActs {
   block(files: readonly IdentityFile[]): Result<Block>;
   /** The text of a file as it is now. */
   current(file: IdentityFile): Result<string>;
+  /** What an edit would make of its file as it is. Fails as `edit` does. */
+  judged(edit: Edit, origin: Origin): Result<Judged>;
   /** Makes an edit; the file's new text. Fails with the codes of `applyEdit` or `memory-changed`. */
   edit(edit: Edit, origin: Origin): Result<string>;
   /** Checks an edit against the files as they are and queues it for the owner's review. */
@@ -138,18 +141,24 @@ function mayWrite(purged: Result<Purged>, origin: Origin, text: string): Result<
   return err("memory-purged", "What this session brings in was purged by the owner");
 }
 
+function judge(
+  before: Result<string>,
+  purged: Result<Purged>,
+  edit: Edit,
+  origin: Origin,
+): Result<Judged> {
+  if (!before.ok) return before;
+  const edited = applyEdit(edit, entriesOf(before.value));
+  if (!edited.ok) return edited;
+  const allowed = mayWrite(purged, origin, textOf(edited.value.entries));
+  return allowed.ok ? ok({ ...edited.value, before: before.value }) : allowed;
+}
+
 function storeOf(at: StorePlace, journal: Journal): MemoryStore {
   const head = (origin: Origin) => ({ time_unix_ms: at.clock.nowUnixMs(), ...origin });
   const purged = () => readPurged(at.disk, `${at.folder}/purged.jsonl`);
   const current = (file: IdentityFile) => readIdentity(at.disk, at.folder, file);
-  const judged = (edit: Edit, origin: Origin): Result<Edited & { readonly before: string }> => {
-    const before = current(edit.file);
-    if (!before.ok) return before;
-    const edited = applyEdit(edit, entriesOf(before.value));
-    if (!edited.ok) return edited;
-    const allowed = mayWrite(purged(), origin, textOf(edited.value.entries));
-    return allowed.ok ? ok({ ...edited.value, before: before.value }) : allowed;
-  };
+  const judged = (edit: Edit, origin: Origin) => judge(current(edit.file), purged(), edit, origin);
   /** After a change, a journal that cannot follow leaves no choice but to end: the start mends it. */
   const journalled = (line: Fields, change: Partial<FilesState>): Result<void> => {
     const said = journal.append(line, change);
@@ -192,12 +201,13 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
     return change(file, before, textOf(entries), { kind: "edit", ...head(origin), action, via });
   };
   const store: MemoryStore = {
-    ...ownerActs(at, { change, edit, judged, purged }),
+    ...ownerActs(at, { change, edit, purged }),
     block: (files) => {
       const known = purged();
       return known.ok ? renderBlock(files, current, known.value) : known;
     },
     current,
+    judged,
     edit: (wanted, origin) => edit(wanted, origin, "call"),
     stage: (wanted, origin) => {
       const edited = judged(wanted, origin);

@@ -7,12 +7,11 @@ import { CallId, SessionId } from "../../shared/ids/ids.ts";
 import { Label } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { parseCanonical } from "../../shared/wire/codec.ts";
-import { Edit, type Edited } from "./edits.ts";
+import { Edit } from "./edits.ts";
 import { EDITABLE_FILES, type EditableFile, entriesOf, textOf } from "./entries.ts";
-import { readIdentity } from "./identity_files.ts";
+import { readIdentity, readNotes } from "./identity_files.ts";
 import { type JournalLine, readJournal, type StorePlace } from "./journal.ts";
 import type { Origin } from "./memory_store.ts";
-import { parseNotes } from "./notes.ts";
 import { appendPurge, digestOf, hiding, type Purged } from "./purged.ts";
 
 /** An edit that waits for the owner. */
@@ -43,8 +42,6 @@ export interface OwnerActs {
    */
   undo(file: EditableFile): Result<string>;
   staged(): Result<Staged[]>;
-  /** What a staged edit would make of its file now. */
-  preview(staged: Staged): Result<{ before: string; after: string }>;
   /** Applies or drops a staged edit. Fails with `memory-not-staged` or as an edit does. */
   review(call: string, decision: "apply" | "drop"): Result<void>;
   /** What a purge of the session would hide. */
@@ -58,25 +55,16 @@ export type StoreHands = {
   /** Replaces a file that holds `before`, and journals it; the new text. */
   change(file: EditableFile, before: string, after: string, line: Fields): Result<string>;
   edit(edit: Edit, origin: Origin, via: "call" | "review"): Result<string>;
-  /** What an edit would make of its file as it is. */
-  judged(edit: Edit, origin: Origin): Result<Edited & { readonly before: string }>;
   purged(): Result<Purged>;
 };
 
 const MAX_STAGED_BYTES = 1_048_576;
-const MAX_NOTES_BYTES = 268_435_456;
 
 export function ownerActs(at: StorePlace, hands: StoreHands): OwnerActs {
   return {
     history: () => readJournal(at.disk, `${at.folder}/edits`),
     undo: (file) => undo(at, hands, file),
     staged: () => stagedEdits(at),
-    preview: ({ edit, session, call, label }) => {
-      const judged = hands.judged(edit, { session, call, label });
-      if (!judged.ok) return judged;
-      const { before, entries } = judged.value;
-      return ok({ before, after: textOf(entries) });
-    },
     review: (call, decision) => {
       const staged = stagedEdits(at);
       if (!staged.ok) return staged;
@@ -162,8 +150,8 @@ export function allShown(purged: Result<Purged>, text: string): Result<void> {
 function brought(at: StorePlace, session: SessionId): Result<Purge> {
   const lines = readJournal(at.disk, `${at.folder}/edits`);
   if (!lines.ok) return lines;
-  const bytes = readWhole(at.disk, `${at.folder}/notes.md`, MAX_NOTES_BYTES);
-  if (!bytes.ok) return bytes;
+  const parsed = readNotes(at.disk, at.folder);
+  if (!parsed.ok) return parsed;
   // The entries that its edits brought into a file, whether they are there still or not.
   const fresh = lines.value.flatMap(({ kind, session: by, before, after }) => {
     if (kind !== "edit" || by !== session || after === null) return [];
@@ -176,7 +164,7 @@ function brought(at: StorePlace, session: SessionId): Result<Purge> {
     const text = readIdentity(at.disk, at.folder, file);
     return entriesOf(text.ok ? text.value : "").filter(isHidden).map((text) => ({ file, text }));
   });
-  const notes = parseNotes(bytes.value).notes.map(({ note }) => note).filter(hidesNote)
+  const notes = parsed.value.notes.map(({ note }) => note).filter(hidesNote)
     .map(({ text }) => text);
   return ok({ entries, notes, digests, isHidden });
 }

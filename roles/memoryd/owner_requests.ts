@@ -12,7 +12,7 @@ import {
   MEMORY_STAGED,
   MEMORY_UNDO,
 } from "../../shared/wire/memory.ts";
-import { characters, LIMITS } from "./entries.ts";
+import { characters, LIMITS, textOf } from "./entries.ts";
 import type { Staged } from "./owner_acts.ts";
 import type { Parts } from "./requests.ts";
 
@@ -102,8 +102,11 @@ export function fileRoutes(parts: Parts): Route[] {
   ];
 }
 
-function previewText(parts: Parts, staged: Staged): string {
-  const made = parts.store.preview(staged);
-  const outcome = made.ok ? made.value : { problem: `${made.code}: ${made.detail}` };
-  return canonicalText({ edit: staged.edit, label: staged.label, ...outcome });
+/** A staged edit, and what applying it to its file as it is would come to. */
+function previewText(parts: Parts, { edit, session, call, label }: Staged): string {
+  const made = parts.store.judged(edit, { session, call, label });
+  const outcome = made.ok
+    ? { before: made.value.before, after: textOf(made.value.entries) }
+    : { problem: `${made.code}: ${made.detail}` };
+  return canonicalText({ edit, label, ...outcome });
 }
