@@ -45,23 +45,11 @@ export function emptyResult(
   message: string,
 ): StoredResult {
   const { session, turn, call, tool } = of;
-  return {
-    v: 1,
-    session,
-    turn,
-    call,
-    tool,
-    outcome,
-    code,
-    message: message.toWellFormed().slice(0, 4_000),
-    label: { class: "public", untrusted: false },
-    bytes: 0,
-    sha256: NOTHING_SHA256,
-    is_cut: false,
-    container: null,
-    image: null,
-    is_acked: false,
-  };
+  const said = message.toWellFormed().slice(0, 4_000);
+  const label = { class: "public", untrusted: false } as const;
+  const output = { bytes: 0, sha256: NOTHING_SHA256, is_cut: false, container: null, image: null };
+  const own = { session, turn, call, tool, outcome, code, message: said, label };
+  return { v: 1, ...own, ...output, is_acked: false };
 }
 
 export type Output = { readonly bytes: number; readonly sha256: string };

@@ -138,13 +138,11 @@ export function decisionRecord(
   const { session, turn, call, tool, args } = request;
   const passed = ruling === null || ruling.ruling === "deny" ? null : ruling;
   const grant = passed?.plan.grant ?? (ruling?.ruling === "deny" ? ruling.grant : null);
+  const asked = { session, turn, call, args: args.toWellFormed() };
   return {
     kind: "decision",
-    session,
-    turn,
-    call,
+    ...asked,
     tool: ToolName.safeParse(tool).success ? tool : "",
-    args: args.toWellFormed(),
     verdict: passed === null ? "deny" : passed.ruling === "ask" ? "ask" : "auto",
     code,
     grant: grant === null ? null : { name: grant.name, sha256: grant.sha256 },

@@ -140,9 +140,8 @@ function assemble(parts: Parts): Result<House> {
   const render = (approval: Approval) =>
     renderApproval(approval, sessions.find(approval.plan.session)?.raises ?? []);
   const calls = new Calls({
+    ...ports,
     ...parts,
-    disk,
-    clock,
     watch,
     stop,
     executors: {
@@ -151,16 +150,13 @@ function assemble(parts: Parts): Result<House> {
       record: audit.append,
       stagesEdits: config.memory.identity_writes === "staged",
     },
-    forbidden: ports.forbidden,
     defaults: config.limits,
     concurrent: config.runtime.concurrent,
     log: (line) => ports.log.error(line),
     onAsked: (approval) => courier.ask(approval, render(approval)),
   });
   const approvals = approvalsIn({
-    disk,
-    clock,
-    random,
+    ...ports,
     audit,
     folder: `${home}/broker/approvals`,
     expiresMs: config.approvals.expires_s * 1_000,
