@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import type { TurnId } from "../../shared/ids/ids.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import type { Baseline, SessionRecord } from "../../shared/session_log/records.ts";
+import type { Baseline, LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
 import { canonicalText, encodeUtf8 } from "../../shared/wire/codec.ts";
 
 /** What the configuration adds; the same for every request of a session. */
@@ -24,8 +24,6 @@ export interface RequestBody {
   readonly messages: readonly string[];
 }
 
-type Recorded<K extends SessionRecord["kind"]> = Extract<SessionRecord, { kind: K }>;
-
 /** Turns of an epoch in the order in which they run: that of their user records. */
 export function turnOrder(records: readonly SessionRecord[]): TurnId[] {
   return records.flatMap((record) => record.kind === "user" ? [record.turn] : []);
@@ -36,26 +34,40 @@ export function recordsOf(records: readonly SessionRecord[], turn: TurnId): Sess
   return records.filter((record) => "turn" in record && record.turn === turn);
 }
 
-function assistantMessage(record: Recorded<"assistant">): unknown {
-  return {
+/** The JSON of an answer of the model. */
+export function assistantText({ content, reasoning_content, tool_calls }: {
+  readonly content: string;
+  readonly reasoning_content: string;
+  readonly tool_calls: readonly { readonly [K in keyof LoggedCall]: string }[];
+}): string {
+  return canonicalText({
     role: "assistant",
-    content: record.content,
-    ...(record.reasoning_content === "" ? {} : { reasoning_content: record.reasoning_content }),
-    ...(record.tool_calls.length === 0 ? {} : {
-      tool_calls: record.tool_calls.map((call) => ({
+    content,
+    ...(reasoning_content === "" ? {} : { reasoning_content }),
+    ...(tool_calls.length === 0 ? {} : {
+      tool_calls: tool_calls.map((call) => ({
         id: call.call,
         type: "function",
         function: { name: call.name, arguments: call.arguments },
       })),
     }),
-  };
+  });
+}
+
+/** The JSON of what a call returned. */
+export function resultText(call: string, content: string): string {
+  return canonicalText({ role: "tool", tool_call_id: call, content });
+}
+
+/** The JSON of the messages that every request of an epoch begins with. */
+export function firstMessages(baseline: Baseline): string[] {
+  return [{ role: "system", content: baseline.system }, ...baseline.examples].map(canonicalText);
 }
 
 function messageOf(record: SessionRecord): string[] {
   if (record.kind === "user") return [canonicalText({ role: "user", content: record.content })];
-  if (record.kind === "assistant") return [canonicalText(assistantMessage(record))];
-  if (record.kind !== "tool_result") return [];
-  return [canonicalText({ role: "tool", tool_call_id: record.call, content: record.content })];
+  if (record.kind === "assistant") return [assistantText(record)];
+  return record.kind === "tool_result" ? [resultText(record.call, record.content)] : [];
 }
 
 /** The JSON of every message up to and including `turn`. */
@@ -73,11 +85,7 @@ export function messagesFor(
       grouped.get(record.turn)?.push(...messageOf(record));
     }
   }
-  return [
-    canonicalText({ role: "system", content: baseline.system }),
-    ...baseline.examples.map(canonicalText),
-    ...[...grouped.values()].flat(),
-  ];
+  return [...firstMessages(baseline), ...[...grouped.values()].flat()];
 }
 
 /** The body that asks the model to go on with `turn`. */

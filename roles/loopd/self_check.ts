@@ -13,7 +13,7 @@ import { canonicalText } from "../../shared/wire/codec.ts";
 import type { Answer } from "./completion.ts";
 import type { Model } from "./model.ts";
 import { type ModelFacts, modelFacts, modelState, slotsOf } from "./model_facts.ts";
-import { bodyOf, type Target } from "./request.ts";
+import { assistantText, bodyOf, firstMessages, resultText } from "./request.ts";
 import { declaredTools } from "./tool_calls.ts";
 import { isArguments } from "./tool_arguments.ts";
 
@@ -145,13 +145,11 @@ async function trials(
 ): Promise<Result<null>> {
   const baseline = await options.baseline();
   const target = { model: options.config.inference.model, slot };
-  const first = [
-    { role: "system", content: baseline.system },
-    ...baseline.examples,
-    { role: "user", content: question(baseline) },
-  ].map(canonicalText);
+  const quiet = { onPiece: () => {}, onRetry: () => {}, signal: options.stopping };
   const put = (messages: readonly string[], thinkingLeft: number) =>
-    ask(options, baseline, messages, target, thinkingLeft);
+    options.model.ask(bodyOf(baseline, messages, target).bytes, { slot, thinkingLeft, ...quiet });
+  const asked = canonicalText({ role: "user", content: question(baseline) });
+  const first = [...firstMessages(baseline), asked];
   const called = await put(first, options.config.inference.thinking_tokens);
   if (!called.ok) return called;
   const answer = called.value;
@@ -178,39 +176,22 @@ function question(baseline: Baseline): string {
   return typeof asked === "string" ? asked : "What time is it? Call the tool clock.";
 }
 
-async function ask(
-  options: SelfTestOptions,
-  baseline: Baseline,
-  messages: readonly string[],
-  target: Target,
-  thinkingLeft: number,
-): Promise<Result<Answer>> {
-  const body = bodyOf(baseline, messages, target);
-  const quiet = { onPiece: () => {}, onRetry: () => {}, signal: options.stopping };
-  return await options.model.ask(body.bytes, { slot: target.slot, thinkingLeft, ...quiet });
-}
-
 function roundTrip(answer: Answer, declared: readonly string[]): string {
   const [call] = answer.calls;
   if (call === undefined) return "failed: the model was asked to call a tool and called none";
   if (answer.finish !== "tool_calls") return `failed: the call ended with ${answer.finish}`;
   if (!declared.includes(call.name)) return `failed: the model called ${call.name.slice(0, 64)}`;
-  return isArguments(call.arguments) ? "ok" : "failed: the call's arguments are no JSON object";
+  return answer.calls.every((one) => isArguments(one.arguments))
+    ? "ok"
+    : "failed: a call's arguments are no JSON object";
 }
 
 /** The answer as it would be replayed, and a result for each of its calls. */
-function exchangeOf(answer: Answer): string[] {
-  const tool_calls = answer.calls.map((call, i) => ({
-    id: `self-test-${i}`,
-    type: "function",
-    function: { name: call.name, arguments: call.arguments },
-  }));
-  const thought = answer.reasoning === "" ? {} : { reasoning_content: answer.reasoning };
+function exchangeOf({ content, reasoning, calls }: Answer): string[] {
+  const tool_calls = calls.map((call, i) => ({ ...call, call: `self-test-${i}` }));
   return [
-    canonicalText({ role: "assistant", content: answer.content, ...thought, tool_calls }),
-    ...tool_calls.map(({ id }) =>
-      canonicalText({ role: "tool", tool_call_id: id, content: "It is noon." })
-    ),
+    assistantText({ content, reasoning_content: reasoning, tool_calls }),
+    ...tool_calls.map(({ call }) => resultText(call, "It is noon.")),
   ];
 }
 

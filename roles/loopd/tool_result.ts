@@ -2,6 +2,7 @@
 // as data with its source and label. It is made once, when the result is appended, and never again.
 import type { CallId } from "../../shared/ids/ids.ts";
 import { type Label, labelText } from "../../shared/labels/label.ts";
+import { assertNever } from "../../shared/results/result.ts";
 import { neutraliseMarkup } from "../../shared/text/markup.ts";
 import { decodeLossy } from "../../shared/wire/codec.ts";
 
@@ -62,8 +63,10 @@ function opening(tool: string, outcome: ResultText["outcome"], why: string, labe
       return `${tool} failed: ${why}`;
     case "unknown":
       return `It is not known whether ${tool} took effect: ${why}`;
-    default:
+    case "done":
       return `Result of ${tool} (${labelText(label)}):`;
+    default:
+      return assertNever(outcome);
   }
 }
 

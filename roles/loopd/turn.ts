@@ -7,7 +7,7 @@
 // 3. A turn that cannot go on ends with a notice; only a disk that refuses leaves it unfinished.
 import type { LoopdConfig } from "../../shared/config/loopd.ts";
 import { CallId, type SessionId, type TurnId, ulid } from "../../shared/ids/ids.ts";
-import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
+import { assertNever, type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
@@ -74,10 +74,10 @@ export interface Turn {
 }
 
 /** Runs a turn to its end. A failure is the disk's: nothing was lost, and it may be run again. */
-export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> {
+export async function runTurn(turn: Turn): Promise<Result<null>> {
   let asked = 0;
   for (;;) {
-    if (turn.house.stopping.aborted) return ok("stopped");
+    if (turn.house.stopping.aborted) return ok(null);
     const { file } = turn.session;
     const records = recordsOf(file.records, turn.turn);
     const step = nextStep(records, turn.house.config.inference.tool_calls);
@@ -89,7 +89,7 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
     }
     switch (step.is) {
       case "ended":
-        return ok("ended");
+        return ok(null);
       case "reply":
         return deliverAndEnd(turn, { is: "reply", code: null, text: step.text }, "answered");
       case "stop": {
@@ -101,13 +101,16 @@ export async function runTurn(turn: Turn): Promise<Result<"ended" | "stopped">> 
         if (!done.ok) return done;
         break;
       }
-      default: {
+      case "ask": {
         // A notice says already how this turn ended; only its end is still to be written.
         if (turn.house.outbox.hasFor(turn.turn)) return endTurn(turn, "failed");
         const done = await askModel(turn, asked++ === 0 ? "fresh" : "back");
         if (!done.ok && isDisk(done)) return done;
         if (!done.ok && !turn.signal.aborted) return await endWithNotice(turn, done);
+        break;
       }
+      default:
+        return assertNever(step);
     }
   }
 }
@@ -258,7 +261,7 @@ function note(turn: Turn, code: ErrorCode, text: string): Result<null> {
 }
 
 /** What happened, what was kept, what to do. */
-async function endWithNotice(turn: Turn, failure: Err): Promise<Result<"ended">> {
+async function endWithNotice(turn: Turn, failure: Err): Promise<Result<null>> {
   const { what, todo } = ERRORS[failure.code];
   const detail = failure.detail === "" ? "" : ` (${failure.detail.slice(0, 500)})`;
   let wayOn = todo;
@@ -286,7 +289,7 @@ function deliverAndEnd(
   turn: Turn,
   said: { readonly is: "reply" | "notice"; readonly code: ErrorCode | null; readonly text: string },
   outcome: Outcome,
-): Result<"ended"> {
+): Result<null> {
   const { file } = turn.session;
   const user = recordsOf(file.records, turn.turn).find((record) => record.kind === "user");
   if (!turn.house.outbox.hasFor(turn.turn)) {
@@ -302,13 +305,12 @@ function deliverAndEnd(
   return endTurn(turn, outcome);
 }
 
-function endTurn(turn: Turn, outcome: Outcome): Result<"ended"> {
+function endTurn(turn: Turn, outcome: Outcome): Result<null> {
   const { file } = turn.session;
-  const ended = file.append({
+  return file.append({
     kind: "turn_end",
     turn: turn.turn,
     outcome,
     so_far: { turns: turnOrder(file.records).length, label: file.label() },
   });
-  return ended.ok ? ok("ended") : ended;
 }

@@ -1,9 +1,25 @@
 // The one file through which a tool's program reaches its process and its files.
-import { serveTool, type ToolBody } from "./sdk.ts";
-import type { Host } from "./sdk.ts";
+import { type Host, serveTool, type ToolBody } from "./sdk.ts";
 import type { EntryKind, FileFacts, FileFault, Files, OpenFile } from "./files.ts";
 import { systemRandom } from "../clock/random.ts";
 import { err, messageOf, ok, type Result } from "../results/result.ts";
+
+export const denoFiles: Files = {
+  lstat: (path) => attempt(async () => facts(await Deno.lstat(path))),
+  list: (path) => attempt(() => Array.fromAsync(Deno.readDir(path), (entry) => entry.name)),
+  linkText: (path) => attempt(() => Deno.readLink(path)),
+  open: (path, how) => attempt(async () => openFile(await Deno.open(path, OPEN_OPTIONS[how]))),
+  rename: (from, to) => attempt(() => done(Deno.rename(from, to))),
+  link: (from, to) => attempt(() => done(Deno.link(from, to))),
+  remove: (path) => attempt(() => done(Deno.remove(path))),
+  chmod: (path, mode) => attempt(() => done(Deno.chmod(path, mode))),
+  syncFolder: (path) =>
+    attempt(async () => {
+      using folder = await Deno.open(path, { read: true });
+      await folder.sync();
+      return null;
+    }),
+};
 
 /** Runs `body` as this process's one call. */
 export function runTool(body: ToolBody): Promise<void> {
@@ -22,32 +38,8 @@ const denoHost: Host = {
     }
   },
   exit: (status) => Deno.exit(status),
-  get files() {
-    return denoFiles;
-  },
+  files: denoFiles,
   random: systemRandom,
-};
-
-export const denoFiles: Files = {
-  lstat: (path) => attempt(async () => facts(await Deno.lstat(path))),
-  list: (path) =>
-    attempt(async () => {
-      const names: string[] = [];
-      for await (const entry of Deno.readDir(path)) names.push(entry.name);
-      return names;
-    }),
-  linkText: (path) => attempt(() => Deno.readLink(path)),
-  open: (path, how) => attempt(async () => openFile(await Deno.open(path, OPEN_OPTIONS[how]))),
-  rename: (from, to) => attempt(() => done(Deno.rename(from, to))),
-  link: (from, to) => attempt(() => done(Deno.link(from, to))),
-  remove: (path) => attempt(() => done(Deno.remove(path))),
-  chmod: (path, mode) => attempt(() => done(Deno.chmod(path, mode))),
-  syncFolder: (path) =>
-    attempt(async () => {
-      using folder = await Deno.open(path, { read: true });
-      await folder.sync();
-      return null;
-    }),
 };
 
 const OPEN_OPTIONS = {

@@ -76,15 +76,12 @@ export function frameReader(onOutput: (bytes: Uint8Array) => void): FrameReader 
       if (state.line.length > MAX_HEADER_BYTES) problem = "The tool wrote outside its frames";
       return from + 1;
     }
-    const match = /^([OR]) (0|[1-9][0-9]{0,8})$/.exec(String.fromCharCode(...state.line));
-    const length = Number(match?.[2] ?? Number.NaN);
+    const match = /^([OR]) ([1-9][0-9]{0,8})$/.exec(String.fromCharCode(...state.line));
+    const length = Number(match?.[2]);
     if (match === null) problem = "The tool wrote outside its frames";
-    else if (match[1] === "O") state = length > 0 ? { at: "output", left: length } : state;
-    else if (length === 0 || length > MAX_RESULT_BYTES) problem = "The tool's result is too long";
+    else if (match[1] === "O") state = { at: "output", left: length };
+    else if (length > MAX_RESULT_BYTES) problem = "The tool's result is too long";
     else state = { at: "result", bytes: new Uint8Array(length), filled: 0 };
-    if (match !== null && match[1] === "O" && length === 0) {
-      problem = "The tool sent an empty piece";
-    }
     return from + 1;
   }
 

@@ -61,7 +61,7 @@ export async function serveTool(body: ToolBody, host: Host): Promise<void> {
   } catch (thrown) {
     outcome = err("internal", `The tool failed: ${messageOf(thrown)}`);
   }
-  await host.write(resultFrame(resultJson(outcome, out)));
+  await host.write(resultFrame(resultJson(outcome, out.sent())));
   host.exit(0);
   await watch;
 }
@@ -103,13 +103,7 @@ async function watchInput(host: Host): Promise<void> {
   host.exit(EXIT_ABANDONED);
 }
 
-interface Output {
-  write(piece: Uint8Array | string): Promise<void>;
-  flush(): Promise<void>;
-  sent(): number;
-}
-
-function outputOf(host: Host): Output {
+function outputOf(host: Host) {
   const gathered = new Uint8Array(MAX_PIECE_BYTES);
   let filled = 0;
   let total = 0;
@@ -133,9 +127,9 @@ function outputOf(host: Host): Output {
   return { write, flush, sent: () => total };
 }
 
-function resultJson(outcome: ToolOutcome, out: Output): string {
+function resultJson(outcome: ToolOutcome, bytes: number): string {
   const result = outcome.ok
-    ? { ok: true, bytes: out.sent(), note: outcome.value.slice(0, 1_000) }
+    ? { ok: true, bytes, note: outcome.value.slice(0, 1_000) }
     : { ok: false, code: outcome.code, message: outcome.detail.slice(0, 1_000) };
   return JSON.stringify(result);
 }

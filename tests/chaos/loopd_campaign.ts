@@ -90,7 +90,10 @@ function checkRequests(bodies: readonly string[]): void {
   });
 }
 
-/** Keeps a loopd running, and kills it `kills` times at random moments. */
+/**
+ * Keeps a loopd running, and kills it `kills` times at random moments. One in eight is told to stop,
+ * which must end it cleanly, whatever it was doing.
+ */
 function startKiller(home: string, log: string, kills: number, seed: number) {
   const random = seededRandom(seed);
   let done = 0;
@@ -99,6 +102,7 @@ function startKiller(home: string, log: string, kills: number, seed: number) {
   let child = spawn(home);
   const run = async () => {
     while (!isStopping) {
+      let how: "SIGKILL" | "SIGTERM" = "SIGKILL";
       if (done < kills) {
         const [a = 0, b = 0] = random.bytes(2);
         const over = new AbortController();
@@ -111,8 +115,9 @@ function startKiller(home: string, log: string, kills: number, seed: number) {
         await Promise.race([moment, child.status, stopped.promise]);
         over.abort();
         if (isStopping) break;
+        if (a % 8 === 2) how = "SIGTERM";
         try {
-          child.kill("SIGKILL");
+          child.kill(how);
           done++;
         } catch {
           // It has ended by itself; the status below says how.
@@ -120,7 +125,10 @@ function startKiller(home: string, log: string, kills: number, seed: number) {
       }
       const status = await child.status;
       if (isStopping) break;
-      if (status.signal !== "SIGKILL") throw new Error(`loopd ended by itself with ${status.code}`);
+      const isClean = how === "SIGTERM" && status.code === 0;
+      if (status.signal !== how && !isClean) {
+        throw new Error(`loopd ended by itself with ${status.code}`);
+      }
       child = spawn(home);
     }
   };
