@@ -191,6 +191,10 @@ function toolProblems(place: GrantsPlace, grant: Grant, at: (key: string) => str
   if (grant.commands !== undefined && !known.includes("argv")) {
     found.push(`${at("commands")}${grant.tool} runs no commands`);
   }
+  // A deny on them would look as if it held.
+  if (grant.paths.length > 0 && manifest.paths.length === 0) {
+    found.push(`${at("paths")}${grant.tool} takes no paths`);
+  }
   return grant.mode === "deny" ? found : [...found, ...allowProblems(place, grant, tool, at)];
 }
 
@@ -201,9 +205,6 @@ function allowProblems(
   at: (key: string) => string,
 ): string[] {
   const found: string[] = [];
-  if (grant.paths.length > 0 && manifest.paths.length === 0) {
-    found.push(`${at("paths")}${grant.tool} takes no paths`);
-  }
   if (grant.hosts.length > 0 && !manifest.network) {
     found.push(`${at("hosts")}${grant.tool} has no network`);
   }

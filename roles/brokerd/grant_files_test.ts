@@ -91,6 +91,8 @@ Deno.test("loadGrants() every mistake is named with its file and line, and block
       [grant(`["${root}/notes"]`, "", "clock"), /policy of clock is built in/],
       [grant(`["${root}/notes"]`, "", "read_result"), /built in/],
       ['tool = "read_file"\nmode = "deny"\nmax_taint = "secret"\n', /max_taint/],
+      [`tool = "http_fetch"\nmode = "deny"\npaths = ["${root}"]\n`, /path_forbidden/],
+      [`tool = "http_fetch"\nmode = "deny"\npaths = ["${root}/notes"]\n`, /takes no paths/],
       ['tool = "read_file"\nmode = "deny"\nexpires = 2027-01-01T00:00:00Z\n', /expires/],
     ];
     for (const [text, problem] of cases) {
