@@ -9,14 +9,16 @@ import {
   askText,
   type Command,
   type Context,
+  COUNT,
   EXIT_FAILED,
   EXIT_OK,
   fail,
-  misused,
-  parseWords,
+  FLAG,
+  form,
   print,
   storedRecords,
   wholeNumber,
+  WORD,
 } from "./context.ts";
 import { progressLine, shown, table, tint } from "./terminal.ts";
 
@@ -40,34 +42,29 @@ function renderLine(context: Context, line: string): string {
   }\n`;
 }
 
-async function tail(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const words = parseWords(args, { number: { type: "string", short: "n" } }, usage);
-  if (!words.ok) return fail(context, words);
-  const count = wholeNumber(words.value.values.number, 20, 1, 10_000);
+const tail = form("audit tail [-n COUNT]", [0, 0], { number: COUNT }, async (context, words) => {
+  const count = wholeNumber(words.values.number, 20, 1, 10_000);
   if (!count.ok) return fail(context, count);
   const got = await askText(context, SOCKET, AUDIT_TAIL, { count: count.value });
   if (!got.ok) return fail(context, got);
   const { lines, records } = storedRecords(got.value.text);
   const { head } = got.value.reply.body;
   return print(context, { head, records }, lines.map((line) => renderLine(context, line)).join(""));
-}
+});
 
 /** One record, each field on a line of its own and in full. */
-async function show(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const number = wholeNumber(args[0], -1, 0, 999_999_999);
-  if (!number.ok || args.length !== 1) return misused(context, usage);
+const show = form("audit show NUMBER", [1, 1], {}, async (context, { positionals }) => {
+  const number = wholeNumber(positionals[0], 0, 0, 999_999_999);
+  if (!number.ok) return fail(context, number);
   const end = number.value;
   const got = await askText(context, SOCKET, AUDIT_TAIL, { count: 1, end });
   if (!got.ok) return fail(context, got);
   const parsed = parseCanonicalText(got.value.text.trimEnd());
   const record: Record<string, unknown> = { ...Object(parsed.ok ? parsed.value : null) };
   if (record.n !== end) return fail(context, err("not-found", `There is no record ${end}`));
-  return print(
-    context,
-    record,
-    table(Object.entries(record).map(([key, value]) => [key, said(value)])),
-  );
-}
+  const rows = Object.entries(record).map(([key, value]) => [key, said(value)]);
+  return print(context, record, table(rows));
+});
 
 function readHead(word: string | undefined): Result<AuditHead | null> {
   if (word === undefined) return { ok: true, value: null };
@@ -78,10 +75,9 @@ function readHead(word: string | undefined): Result<AuditHead | null> {
     : err("usage", `${word} is not a head, which is written NUMBER:SHA256`);
 }
 
-async function verify(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const words = parseWords(args, { against: { type: "string" } }, usage);
-  if (!words.ok) return fail(context, words);
-  const against = readHead(words.value.values.against);
+const VERIFY = "audit verify [--against NUMBER:SHA256]";
+const verify = form(VERIFY, [0, 0], { against: WORD }, async (context, { values }) => {
+  const against = readHead(values.against);
   if (!against.ok) return fail(context, against);
   const progress = progressLine(context.terminal);
   const reply = await ask(context, SOCKET, AUDIT_VERIFY, { against: against.value }, {
@@ -100,17 +96,15 @@ async function verify(context: Context, args: readonly string[], usage: string):
   const counts = `${found.records} records in ${found.files} files`;
   print(context, found, `${verdict}: ${counts}; ${shown(found.finding)}${head}\n`);
   return found.is_whole ? EXIT_OK : EXIT_FAILED;
-}
+});
 
 /** Shows what is wrong, asks, and declares exactly that. */
-async function repair(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const words = parseWords(args, { yes: { type: "boolean" } }, usage);
-  if (!words.ok) return fail(context, words);
+const repair = form("audit repair [--yes]", [0, 0], { yes: FLAG }, async (context, { values }) => {
   const { terminal } = context;
   const found = await ask(context, SOCKET, AUDIT_REPAIR, { finding: null });
   if (!found.ok) return fail(context, found);
   const { finding } = found.value.body;
-  if (words.value.values.yes !== true) {
+  if (values.yes !== true) {
     terminal.err(
       `${
         shown(finding)
@@ -132,18 +126,9 @@ async function repair(context: Context, args: readonly string[], usage: string):
   if (!is_done) return fail(context, err("audit-broken", "It is not as it was shown; look again"));
   const text = `Declared lost: ${shown(finding)}\nThe log goes on at record ${head?.n ?? 0}\n`;
   return print(context, done.value.body, text);
-}
+});
 
 export const AUDIT: Command = {
-  usage: "audit tail [-n COUNT] | audit show NUMBER | audit verify [--against NUMBER:SHA256] | " +
-    "audit repair [--yes]  [--json]",
   summary: "the record of every decision and effect, and whether it is whole",
-  run(context, args) {
-    const [verb, ...rest] = args;
-    if (verb === "tail") return tail(context, rest, this.usage);
-    if (verb === "show") return show(context, rest, this.usage);
-    if (verb === "verify") return verify(context, rest, this.usage);
-    if (verb === "repair") return repair(context, rest, this.usage);
-    return Promise.resolve(misused(context, this.usage));
-  },
+  forms: { tail, show, verify, repair },
 };

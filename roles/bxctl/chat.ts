@@ -27,9 +27,10 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  form,
   misused,
-  parseWords,
   printJson,
+  WORD,
 } from "./context.ts";
 import { type LoopEvent, watchLoop } from "./loop_events.ts";
 
@@ -50,35 +51,31 @@ interface Chat {
 const HELP = "/new begins a new session, /cancel ends the turn, /stop refuses every effect, " +
   "/quit leaves; approve or deny answers a question";
 
+const USAGE = "chat [--session ID] [-m TEXT]";
+const OPTIONS = { session: WORD, message: { type: "string", short: "m" } } as const;
+const talk = form(USAGE, [0, 0], OPTIONS, async (context, { values }) => {
+  const { session = freshSession(context), message } = values;
+  const id = SessionId.safeParse(session);
+  if (message === "" || !id.success) return misused(context, USAGE);
+  if (context.wantsJson && message === undefined) {
+    return fail(context, err("usage", "--json goes with -m"));
+  }
+  const isStreaming = context.terminal.isInteractive && !context.wantsJson;
+  const chat: Chat = {
+    context,
+    screen: chatScreen(context.terminal, isStreaming ? "streaming" : "whole"),
+    isOnce: message !== undefined,
+    session: id.data,
+    open: new Set(),
+    question: null,
+    outcome: EXIT_OK,
+  };
+  return await converse(chat, message ?? null);
+});
+
 export const CHAT: Command = {
-  usage: "chat [--session ID] [-m TEXT] [--json]",
   summary: "talk with the assistant; -m sends one message and prints the answer",
-  async run(context, args) {
-    const words = parseWords(args, {
-      session: { type: "string" },
-      message: { type: "string", short: "m" },
-    }, this.usage);
-    if (!words.ok) return fail(context, words);
-    const { values } = words.value;
-    const session = SessionId.safeParse(values.session ?? freshSession(context));
-    if (values.message === "" || !session.success) return misused(context, this.usage);
-    if (context.wantsJson && values.message === undefined) {
-      return fail(context, err("usage", "--json goes with -m"));
-    }
-    const isOnce = values.message !== undefined;
-    const isStreaming = context.terminal.isInteractive && !context.wantsJson;
-    const style = isStreaming ? "streaming" : "whole";
-    const chat: Chat = {
-      context,
-      screen: chatScreen(context.terminal, style),
-      isOnce,
-      session: session.data,
-      open: new Set(),
-      question: null,
-      outcome: EXIT_OK,
-    };
-    return await converse(chat, values.message ?? null);
-  },
+  forms: { "": talk },
 };
 
 function freshSession(context: Context): string {

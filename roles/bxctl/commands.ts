@@ -4,7 +4,7 @@ import { AUDIT } from "./audit.ts";
 import { CACHE } from "./cache.ts";
 import { CHAT } from "./chat.ts";
 import type { Command, Context } from "./context.ts";
-import { EXIT_USAGE, fail, print } from "./context.ts";
+import { EXIT_USAGE, fail, misused, print } from "./context.ts";
 import { DOCTOR } from "./doctor.ts";
 import { EGRESS } from "./egress.ts";
 import { GRANTS } from "./grants.ts";
@@ -42,11 +42,15 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
 /** What `bxctl` alone prints. */
 function overview(context: Context): number {
   const commands = Object.entries(COMMANDS)
-    .map(([name, { usage, summary }]) => ({ name, usage, summary }));
+    .map(([name, command]) => ({ name, usage: usageOf(command), summary: command.summary }));
   const rows = commands.map(({ name, summary }) => [`  ${name}`, summary]);
   const text = `usage: bxctl COMMAND [WORDS] [--json]\n\n${table(rows)}\n` +
     "bxctl COMMAND --help prints its words\n";
   return print(context, { commands }, text);
+}
+
+function usageOf({ forms }: Command): string {
+  return `${Object.values(forms).map((form) => form.usage).join(" | ")}  [--json]`;
 }
 
 /** Runs the command line `args` and returns the exit status. */
@@ -58,9 +62,14 @@ export async function runCommand(context: Context, args: readonly string[]): Pro
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (command === undefined) return fail(context, err("usage", `No command ${name}`));
+  const usage = usageOf(command);
   if (rest.includes("--help")) {
-    const { usage, summary } = command;
+    const { summary } = command;
     return print(context, { name, usage, summary }, `usage: bxctl ${usage}\n  ${summary}\n`);
   }
-  return await command.run(context, rest);
+  const { forms } = command;
+  const [verb = "", ...words] = rest;
+  const named = verb !== "" && Object.hasOwn(forms, verb) ? forms[verb] : undefined;
+  if (named !== undefined) return await named.run(context, words);
+  return await forms[""]?.run(context, rest) ?? misused(context, usage);
 }

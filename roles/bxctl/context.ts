@@ -25,11 +25,50 @@ export interface Context {
   readonly wantsJson: boolean;
 }
 
-/** One command: `run` gets the words after its name and returns the exit status. */
+/** One command and its forms, each by the word that follows the command's name; "" needs no such word. */
 export interface Command {
-  readonly usage: string;
   readonly summary: string;
+  readonly forms: Readonly<Record<string, Form>>;
+}
+
+/** One way to write a command: `run` gets the words after it and returns the exit status. */
+export interface Form {
+  readonly usage: string;
   run(context: Context, args: readonly string[]): Promise<number>;
+}
+
+type Options = NonNullable<ParseArgsConfig["options"]>;
+type Words<T extends Options> = ReturnType<
+  typeof parseArgs<{ args: string[]; options: T; allowPositionals: true; strict: true }>
+>;
+
+/** What a form without flags does. */
+export type Run = (context: Context, words: Words<Record<never, never>>) => Promise<number>;
+
+/** A word or flag of a command. */
+export const WORD = { type: "string" } as const;
+export const FLAG = { type: "boolean" } as const;
+export const COUNT = { type: "string", short: "n" } as const;
+
+/**
+ * A form whose words are read strictly before it runs: `least` to `most` without a flag among them, and
+ * the flags of `options`. `--json` is taken by the program itself.
+ */
+export function form<T extends Options>(
+  usage: string,
+  [least, most]: readonly [number, number],
+  options: T,
+  run: (context: Context, words: Words<T>, usage: string) => Promise<number>,
+): Form {
+  return {
+    usage,
+    run(context, args) {
+      const words = parseWords(args, options, usage, most);
+      if (!words.ok) return Promise.resolve(fail(context, words));
+      if (words.value.positionals.length < least) return Promise.resolve(misused(context, usage));
+      return run(context, words.value, usage);
+    },
+  };
 }
 
 /** Asks a role on one of the owner's sockets. */
@@ -106,16 +145,12 @@ export function misused(context: Context, usage: string): number {
   return fail(context, err("usage", `usage: bxctl ${usage}`));
 }
 
-/**
- * Parses a command's words strictly, `most` without a flag among them at most; `--json` is taken by the
- * program itself. Fails with `usage`.
- */
-export function parseWords<T extends NonNullable<ParseArgsConfig["options"]>>(
+function parseWords<T extends Options>(
   args: readonly string[],
   options: T,
   usage: string,
-  most = 0,
-) {
+  most: number,
+): Result<Words<T>> {
   try {
     const words = parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
     const more = words.positionals[most];

@@ -8,9 +8,9 @@ import {
   type Context,
   EXIT_FAILED,
   EXIT_OK,
-  fail,
-  parseWords,
+  form,
   print,
+  type Run,
 } from "./context.ts";
 import { askAll, rowsOf } from "./status.ts";
 import { progressLine, shown, tint } from "./terminal.ts";
@@ -70,14 +70,13 @@ function render(context: Context, findings: readonly Finding[]): string {
   ).join("");
 }
 
+const examine: Run = async (context) => {
+  const findings = await examined(context);
+  print(context, { is_healthy: findings.length === 0, findings }, render(context, findings));
+  return findings.length === 0 ? EXIT_OK : EXIT_FAILED;
+};
+
 export const DOCTOR: Command = {
-  usage: "doctor [--json]",
   summary: "look at every role, the memory files and the index for what is wrong",
-  async run(context, args) {
-    const words = parseWords(args, {}, this.usage);
-    if (!words.ok) return fail(context, words);
-    const findings = await examined(context);
-    print(context, { is_healthy: findings.length === 0, findings }, render(context, findings));
-    return findings.length === 0 ? EXIT_OK : EXIT_FAILED;
-  },
+  forms: { "": form("doctor", [0, 0], {}, examine) },
 };

@@ -13,15 +13,15 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  FLAG,
+  form,
   misused,
-  parseWords,
   print,
+  WORD,
 } from "./context.ts";
 import { shown, table, tint } from "./terminal.ts";
 
 const SOCKET = "owner-broker/admin";
-const WORD = { type: "string" } as const;
-const FLAG = { type: "boolean" } as const;
 
 function rowOf(grant: GrantSummary): string[] {
   const expires = grant.expires_unix_ms === null
@@ -37,33 +37,34 @@ function rowOf(grant: GrantSummary): string[] {
   ];
 }
 
-async function list(context: Context, isCheck: boolean): Promise<number> {
-  const reply = await ask(context, SOCKET, GRANTS_CHECK, {});
-  if (!reply.ok) return fail(context, reply);
-  const { items } = reply.value.body;
-  const broken = items.filter((grant) => grant.problems.length > 0);
-  const good = items.filter((grant) => grant.problems.length === 0);
-  const problems = broken.map((grant) => {
-    const lines = grant.problems.map((problem) => `  ${shown(problem)}\n`).join("");
-    return `${tint(context.terminal, "red", "does not count")} ${shown(grant.name)}\n${lines}`;
-  }).join("");
-  const verdict = broken.length === 0
-    ? `${good.length} grants, no problem\n`
-    : `${good.length} grants count, ${broken.length} files do not\n`;
-  const text = isCheck ? problems + verdict : table(good.map(rowOf)) + problems;
-  print(context, { grants: items }, text);
-  return broken.length === 0 ? EXIT_OK : EXIT_FAILED;
-}
+const listing = (verb: "check" | "list") =>
+  form(`grants ${verb}`, [0, 0], {}, async (context) => {
+    const reply = await ask(context, SOCKET, GRANTS_CHECK, {});
+    if (!reply.ok) return fail(context, reply);
+    const { items } = reply.value.body;
+    const broken = items.filter((grant) => grant.problems.length > 0);
+    const good = items.filter((grant) => grant.problems.length === 0);
+    const problems = broken.map((grant) => {
+      const lines = grant.problems.map((problem) => `  ${shown(problem)}\n`).join("");
+      return `${tint(context.terminal, "red", "does not count")} ${shown(grant.name)}\n${lines}`;
+    }).join("");
+    const verdict = broken.length === 0
+      ? `${good.length} grants, no problem\n`
+      : `${good.length} grants count, ${broken.length} files do not\n`;
+    const text = verb === "check" ? problems + verdict : table(good.map(rowOf)) + problems;
+    print(context, { grants: items }, text);
+    return broken.length === 0 ? EXIT_OK : EXIT_FAILED;
+  });
 
-async function explain(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const options = { session: WORD, class: WORD, untrusted: FLAG };
-  const words = parseWords(args, options, usage, 2);
-  if (!words.ok) return fail(context, words);
-  const { values, positionals } = words.value;
+const EXPLAIN = "grants explain TOOL [ARGUMENTS-AS-JSON] [--session ID] [--class C] [--untrusted]";
+const GIVEN = { session: WORD, class: WORD, untrusted: FLAG };
+const explain = form(EXPLAIN, [1, 2], GIVEN, async (context, { values, positionals }) => {
   const tool = ToolName.safeParse(positionals[0]);
   const session = SessionId.nullable().safeParse(values.session ?? null);
   const dataClass = DataClass.safeParse(values.class ?? "private");
-  if (!tool.success || !session.success || !dataClass.success) return misused(context, usage);
+  if (!tool.success || !session.success || !dataClass.success) {
+    return misused(context, EXPLAIN);
+  }
   const reply = await ask(context, SOCKET, GRANTS_EXPLAIN, {
     tool: tool.data,
     session: session.data,
@@ -73,7 +74,7 @@ async function explain(context: Context, args: readonly string[], usage: string)
   const { verdict, code, lines } = reply.value.body;
   const text = `${verdict} (${shown(code)})\n${lines.map((line) => `  ${shown(line)}\n`).join("")}`;
   return print(context, reply.value.body, text);
-}
+});
 
 type Wanted = {
   readonly tool: string;
@@ -130,26 +131,18 @@ async function wanted(
 }
 
 /** A whole grant file with a word on each key; strict until the owner says otherwise. */
-async function draft(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const several = { ...WORD, multiple: true } as const;
-  const options = {
-    mode: WORD,
-    path: several,
-    host: several,
-    write: FLAG,
-    class: WORD,
-    draft: WORD,
-  };
-  const words = parseWords(args, options, usage, 1);
-  if (!words.ok) return fail(context, words);
-  const { values, positionals } = words.value;
+const NEW =
+  "grants new [TOOL] [--mode auto|ask|deny] [--path FOLDER]... [--write] [--host ORIGIN]... [--class C]";
+const SEVERAL = { ...WORD, multiple: true } as const;
+const ANSWERS = { mode: WORD, path: SEVERAL, host: SEVERAL, write: FLAG, class: WORD, draft: WORD };
+const draft = form(NEW, [0, 1], ANSWERS, async (context, { values, positionals }) => {
   const { mode, path: paths, host: hosts, write, class: highest } = values;
   const said = [...paths ?? [], ...hosts ?? []].every((one) => isPlainText(one)) &&
     isMode(mode ?? "ask") && isClass(highest ?? "private") &&
     (positionals[0] === undefined || isTool(positionals[0]));
   const asked = { tool: positionals[0], mode, paths, hosts, write, highest };
   const grant = said ? await wanted(context, asked) : null;
-  if (grant === null) return misused(context, usage);
+  if (grant === null) return misused(context, NEW);
   const text = grantText(grant);
   const { terminal, home } = context;
   const to = `${home}/grants/${grant.tool}.toml`;
@@ -164,7 +157,7 @@ async function draft(context: Context, args: readonly string[], usage: string): 
         `says what you mean: mv ${shown(draftPath)} ${to} && bxctl grants check\n`,
   );
   return EXIT_OK;
-}
+});
 
 function grantText({ tool, mode, paths, hosts, write, highest }: Wanted): string {
   const isAllowing = mode !== "deny";
@@ -186,20 +179,7 @@ function grantText({ tool, mode, paths, hosts, write, highest }: Wanted): string
   return lines.filter(([counts]) => counts).map(([, line, why]) => `# ${why}\n${line}\n`).join("");
 }
 
-const NEW =
-  "grants new [TOOL] [--mode auto|ask|deny] [--path FOLDER]... [--write] [--host ORIGIN]... [--class C]";
-const EXPLAIN = "grants explain TOOL [ARGUMENTS-AS-JSON] [--session ID] [--class C] [--untrusted]";
-
 export const GRANTS: Command = {
-  usage: `grants check | grants list | ${EXPLAIN}  [--json] | ${NEW}`,
   summary: "what the grant files allow, what is wrong with them, and why a call is refused",
-  run(context, args) {
-    const [verb, ...rest] = args;
-    if (verb === "new") return draft(context, rest, NEW);
-    if (verb === "explain") return explain(context, rest, EXPLAIN);
-    if ((verb === "check" || verb === "list") && rest.length === 0) {
-      return list(context, verb === "check");
-    }
-    return Promise.resolve(misused(context, this.usage));
-  },
+  forms: { check: listing("check"), list: listing("list"), explain, new: draft },
 };

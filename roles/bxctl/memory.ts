@@ -7,9 +7,10 @@ import {
   type Command,
   type Context,
   fail,
+  form,
   misused,
-  parseWords,
   print,
+  type Run,
   wholeNumber,
 } from "./context.ts";
 import { labelText } from "../../shared/labels/label.ts";
@@ -25,49 +26,47 @@ function renderHit(context: Context, hit: RecallHit, index: number): string {
   }\n`;
 }
 
+const USAGE = "recall QUERY... [-k COUNT]";
+const OPTIONS = { k: { type: "string", short: "k" } } as const;
+const recall = form(USAGE, [1, Infinity], OPTIONS, async (context, { values, positionals }) => {
+  const k = wholeNumber(values.k, 5, 1, 50);
+  if (!k.ok) return fail(context, k);
+  const query = positionals.join(" ");
+  if (query === "") return misused(context, USAGE);
+  const asked = { query: query.slice(0, 500), k: k.value };
+  return await askAndPrint(
+    context,
+    SOCKET,
+    OWNER_RECALL,
+    asked,
+    ({ hits }) =>
+      hits.length === 0
+        ? `Nothing found for ${shown(query)}\n`
+        : hits.map((hit, i) => renderHit(context, hit, i)).join(""),
+  );
+});
+
 export const RECALL: Command = {
-  usage: "recall QUERY... [-k COUNT] [--json]",
   summary: "search what was said and noted, as the assistant would",
-  async run(context, args) {
-    const words = parseWords(args, { k: { type: "string", short: "k" } }, this.usage, Infinity);
-    if (!words.ok) return fail(context, words);
-    const k = wholeNumber(words.value.values.k, 5, 1, 50);
-    if (!k.ok) return fail(context, k);
-    const query = words.value.positionals.join(" ");
-    if (query === "") return misused(context, this.usage);
-    const asked = { query: query.slice(0, 500), k: k.value };
-    return await askAndPrint(
-      context,
-      SOCKET,
-      OWNER_RECALL,
-      asked,
-      ({ hits }) =>
-        hits.length === 0
-          ? `Nothing found for ${shown(query)}\n`
-          : hits.map((hit, i) => renderHit(context, hit, i)).join(""),
-    );
-  },
+  forms: { "": recall },
+};
+
+const reindex: Run = async (context) => {
+  const progress = progressLine(context.terminal);
+  const reply = await ask(context, SOCKET, REINDEX, {}, {
+    onEvent({ body: { logs, total_logs, records } }) {
+      progress.show(`reindexing: ${logs} of ${total_logs} logs, ${records} records`);
+    },
+  });
+  progress.clear();
+  if (!reply.ok) return fail(context, reply);
+  const { logs, records, notes, skipped } = reply.value.body;
+  const left = skipped.map((line) => `skipped ${shown(line)}\n`).join("");
+  const text = `reindexed: ${logs} logs, ${records} records, ${notes} notes\n${left}`;
+  return print(context, reply.value.body, text);
 };
 
 export const REINDEX_COMMAND: Command = {
-  usage: "reindex [--json]",
   summary: "build the index anew from the logs and notes",
-  async run(context, args) {
-    const words = parseWords(args, {}, this.usage);
-    if (!words.ok) return fail(context, words);
-    const progress = progressLine(context.terminal);
-    const reply = await ask(context, SOCKET, REINDEX, {}, {
-      onEvent: ({ body }) => {
-        progress.show(
-          `reindexing: ${body.logs} of ${body.total_logs} logs, ${body.records} records`,
-        );
-      },
-    });
-    progress.clear();
-    if (!reply.ok) return fail(context, reply);
-    const { logs, records, notes, skipped } = reply.value.body;
-    const left = skipped.map((line) => `skipped ${shown(line)}\n`).join("");
-    const text = `reindexed: ${logs} logs, ${records} records, ${notes} notes\n${left}`;
-    return print(context, reply.value.body, text);
-  },
+  forms: { "": form("reindex", [0, 0], {}, reindex) },
 };

@@ -19,24 +19,22 @@ import {
   askText,
   type Command,
   type Context,
+  COUNT,
   EXIT_OK,
   fail,
+  FLAG,
+  form,
   misused,
-  parseWords,
   print,
   wholeNumber,
+  WORD,
 } from "./context.ts";
 import { shown, shownLines, table } from "./terminal.ts";
 
 const SOCKET = "owner-memory/admin";
 
-/** One subcommand; gets the words after its name. */
-type Part = (context: Context, args: readonly string[], usage: string) => Promise<number>;
-
-const log: Part = async (context, args, usage) => {
-  const words = parseWords(args, { number: { type: "string", short: "n" } }, usage);
-  if (!words.ok) return fail(context, words);
-  const limit = wholeNumber(words.value.values.number, 20, 1, 200);
+const log = form("memory log [-n COUNT]", [0, 0], { number: COUNT }, async (context, words) => {
+  const limit = wholeNumber(words.values.number, 20, 1, 200);
   if (!limit.ok) return fail(context, limit);
   return await askAndPrint(
     context,
@@ -52,18 +50,18 @@ const log: Part = async (context, args, usage) => {
         line.session ?? "",
       ])),
   );
-};
+});
 
-const show: Part = async (context, args, usage) => {
-  const n = wholeNumber(args[0], -1, 0, 999_999_999);
-  if (!n.ok || args.length !== 1) return misused(context, usage);
+const show = form("memory show NUMBER", [1, 1], {}, async (context, { positionals }) => {
+  const n = wholeNumber(positionals[0], 0, 0, 999_999_999);
+  if (!n.ok) return fail(context, n);
   const got = await askText(context, SOCKET, MEMORY_SHOW, { n: n.value });
   return got.ok ? printFields(context, got.value.text) : fail(context, got);
-};
+});
 
-const undo: Part = async (context, [word = "", ...more], usage) => {
-  const file = word.replace(/\.md$/, "");
-  if ((file !== "memory" && file !== "user") || more.length > 0) return misused(context, usage);
+const undo = form("memory undo memory|user", [1, 1], {}, async (context, words, usage) => {
+  const file = words.positionals[0]?.replace(/\.md$/, "");
+  if (file !== "memory" && file !== "user") return misused(context, usage);
   return await askAndPrint(
     context,
     SOCKET,
@@ -73,22 +71,28 @@ const undo: Part = async (context, [word = "", ...more], usage) => {
       `${file}.md is as before its latest edit (${characters} of ${limit} characters); ` +
       "the next session sees it\n",
   );
-};
+});
 
-const review: Part = async (context, [word, decision, ...more], usage) => {
-  if (word === undefined) return await waiting(context);
-  const call = CallId.safeParse(word);
-  if (!call.success || more.length > 0) return misused(context, usage);
-  if (decision === undefined) {
-    const got = await askText(context, SOCKET, MEMORY_STAGED, { call: call.data });
-    return got.ok ? printFields(context, got.value.text) : fail(context, got);
-  }
-  if (decision !== "apply" && decision !== "drop") return misused(context, usage);
-  const reply = await ask(context, SOCKET, MEMORY_REVIEW, { call: call.data, decision });
-  if (!reply.ok) return fail(context, reply);
-  const said = decision === "apply" ? "applied; the next session sees it" : "dropped";
-  return print(context, { call: call.data, decision }, `${said}\n`);
-};
+const REVIEW = "memory review [CALL [apply|drop]]";
+const review = form(
+  REVIEW,
+  [0, 2],
+  {},
+  async (context, { positionals: [word, decision] }, usage) => {
+    if (word === undefined) return await waiting(context);
+    const call = CallId.safeParse(word);
+    if (!call.success) return misused(context, usage);
+    if (decision === undefined) {
+      const got = await askText(context, SOCKET, MEMORY_STAGED, { call: call.data });
+      return got.ok ? printFields(context, got.value.text) : fail(context, got);
+    }
+    if (decision !== "apply" && decision !== "drop") return misused(context, usage);
+    const reply = await ask(context, SOCKET, MEMORY_REVIEW, { call: call.data, decision });
+    if (!reply.ok) return fail(context, reply);
+    const said = decision === "apply" ? "applied; the next session sees it" : "dropped";
+    return print(context, { call: call.data, decision }, `${said}\n`);
+  },
+);
 
 async function waiting(context: Context): Promise<number> {
   return await askAndPrint(context, SOCKET, MEMORY_STAGED, { call: null }, ({ staged }) => {
@@ -102,14 +106,10 @@ async function waiting(context: Context): Promise<number> {
   });
 }
 
-const purge: Part = async (context, args, usage) => {
-  const words = parseWords(args, {
-    source: { type: "string" },
-    why: { type: "string" },
-    yes: { type: "boolean" },
-  }, usage);
-  if (!words.ok) return fail(context, words);
-  const { source, why = "", yes } = words.value.values;
+const PURGE = "memory purge --source SESSION [--why TEXT] [--yes]";
+const WHAT = { source: WORD, why: WORD, yes: FLAG };
+const purge = form(PURGE, [0, 0], WHAT, async (context, { values }, usage) => {
+  const { source, why = "", yes } = values;
   const session = SessionId.safeParse(source);
   if (!session.success) return misused(context, usage);
   const request = { session: session.data, why: why.slice(0, 500) };
@@ -128,10 +128,9 @@ const purge: Part = async (context, args, usage) => {
     mode === "hide" ? `Hidden for good: ${what}\n` : `Would hide ${what}; add --yes to do it\n`,
   );
   return EXIT_OK;
-};
+});
 
-const status: Part = async (context, args, usage) => {
-  if (args.length > 0) return misused(context, usage);
+const status = form("memory status", [0, 0], {}, async (context) => {
   const files = await ask(context, SOCKET, MEMORY_STATUS, {});
   if (!files.ok) return fail(context, files);
   const seen = await ask(context, SOCKET, MEMORY_OVERVIEW, {});
@@ -146,7 +145,7 @@ const status: Part = async (context, args, usage) => {
     `${body.staged} edits wait for review, ${body.purged_sessions} sessions are purged\n` +
     `${body.recalls} recalls, ${body.in_vain} found nothing; found most often:\n${table(found)}`;
   return print(context, { ...about, ...body }, text);
-};
+});
 
 /** Prints an object's fields one under the other, texts as they are, the rest as JSON. */
 function printFields(context: Context, text: string): number {
@@ -161,15 +160,7 @@ function printFields(context: Context, text: string): number {
   return print(context, value, lines.join(""));
 }
 
-const PARTS: Readonly<Record<string, Part>> = { log, show, undo, review, purge, status };
-
 export const MEMORY: Command = {
-  usage: "memory log [-n COUNT] | show NUMBER | undo memory|user | review [CALL [apply|drop]] | " +
-    "purge --source SESSION [--why TEXT] [--yes] | status [--json]",
   summary: "what was written to memory and by whom; undo, review, purge",
-  async run(context, [name = "", ...args]) {
-    const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
-    if (part === undefined) return misused(context, this.usage);
-    return await part(context, args, this.usage);
-  },
+  forms: { log, show, undo, review, purge, status },
 };

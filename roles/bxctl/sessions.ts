@@ -16,14 +16,16 @@ import {
   askText,
   type Command,
   type Context,
+  COUNT,
   EXIT_FAILED,
   EXIT_OK,
   fail,
+  form,
   misused,
-  parseWords,
   print,
   storedRecords,
   wholeNumber,
+  WORD,
 } from "./context.ts";
 import { sessionPage } from "./session_page.ts";
 import { shown, shownLines, table, tint } from "./terminal.ts";
@@ -35,23 +37,20 @@ function rowOf(one: SessionSummary): string[] {
   return [one.session, isoTime(one.started_unix_ms), turns, labelText(one.label), one.state];
 }
 
-async function list(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const options = { number: { type: "string", short: "n" }, before: { type: "string" } } as const;
-  const words = parseWords(args, options, usage);
-  if (!words.ok) return fail(context, words);
-  const limit = wholeNumber(words.value.values.number, 20, 1, 200);
+const LIST = "sessions list [-n COUNT] [--before ID]";
+const PAGE = { number: COUNT, before: WORD };
+const list = form(LIST, [0, 0], PAGE, async (context, { values }) => {
+  const limit = wholeNumber(values.number, 20, 1, 200);
   if (!limit.ok) return fail(context, limit);
-  const before = SessionId.nullable().safeParse(words.value.values.before ?? null);
+  const before = SessionId.nullable().safeParse(values.before ?? null);
   if (!before.success) return fail(context, err("usage", "--before takes a session's id"));
-  const reply = await ask(context, SOCKET, SESSIONS_LIST, {
-    before: before.data,
-    limit: limit.value,
-  });
+  const asked = { before: before.data, limit: limit.value };
+  const reply = await ask(context, SOCKET, SESSIONS_LIST, asked);
   if (!reply.ok) return fail(context, reply);
   const { items } = reply.value.body;
   const text = items.length === 0 ? "No session yet\n" : table(items.map(rowOf));
   return print(context, { sessions: items }, text);
-}
+});
 
 /** A log line for a person; what is not a record of a conversation is left to --json. */
 function renderRecord(context: Context, line: string): string {
@@ -92,12 +91,7 @@ function renderRecord(context: Context, line: string): string {
 }
 
 /** The log of the session that the words name. */
-async function logOf(
-  context: Context,
-  id: string | undefined,
-  at: string | undefined,
-  usage: string,
-) {
+async function logOf(context: Context, id = "", at: string | undefined, usage: string) {
   const session = SessionId.safeParse(id);
   if (!session.success) return err("usage", `usage: bxctl ${usage}`);
   const epoch = wholeNumber(at, -1, 0, 1_000_000);
@@ -106,28 +100,26 @@ async function logOf(
   return await askText(context, SOCKET, SESSION_LOG, asked);
 }
 
-async function show(context: Context, args: readonly string[], usage: string): Promise<number> {
-  const words = parseWords(args, { epoch: { type: "string" } }, usage, 1);
-  if (!words.ok) return fail(context, words);
-  const got = await logOf(context, words.value.positionals[0], words.value.values.epoch, usage);
-  if (!got.ok) return fail(context, got);
-  const { lines, records } = storedRecords(got.value.text);
-  const text = lines.map((line) => renderRecord(context, line)).join("");
-  return print(context, { ...got.value.reply.body, records }, text);
-}
+const SHOW = "sessions show ID [--epoch N]";
+const show = form(
+  SHOW,
+  [1, 1],
+  { epoch: WORD },
+  async (context, { values, positionals }, usage) => {
+    const got = await logOf(context, positionals[0], values.epoch, usage);
+    if (!got.ok) return fail(context, got);
+    const { lines, records } = storedRecords(got.value.text);
+    const text = lines.map((line) => renderRecord(context, line)).join("");
+    return print(context, { ...got.value.reply.body, records }, text);
+  },
+);
 
 /** The session's page on standard output; launch/serve leads it into the file that is named. */
-async function exportPage(
-  context: Context,
-  args: readonly string[],
-  usage: string,
-): Promise<number> {
-  const options = { html: { type: "string" }, epoch: { type: "string" } } as const;
-  const words = parseWords(args, options, usage, 1);
-  if (!words.ok) return fail(context, words);
-  const { positionals: [id = ""], values: { html, epoch } } = words.value;
-  if (!html || context.wantsJson) return misused(context, usage);
-  const got = await logOf(context, id, epoch, usage);
+const EXPORT = "sessions export ID [--epoch N] --html FILE|-";
+const TO = { html: WORD, epoch: WORD };
+const exported = form(EXPORT, [1, 1], TO, async (context, { values, positionals: [id = ""] }) => {
+  if (!values.html || context.wantsJson) return misused(context, EXPORT);
+  const got = await logOf(context, id, values.epoch, EXPORT);
   if (!got.ok) return fail(context, got);
   const records: SessionRecord[] = [];
   for (const line of got.value.text.split("\n").slice(0, -1)) {
@@ -138,32 +130,20 @@ async function exportPage(
   }
   context.terminal.out(sessionPage(id, got.value.reply.body.epoch, records));
   return EXIT_OK;
-}
+});
 
-async function verify(context: Context, args: readonly string[]): Promise<number> {
-  const session = SessionId.safeParse(args[0]);
-  if (!session.success || args.length > 1) return misused(context, "sessions verify ID");
+const verify = form("sessions verify ID", [1, 1], {}, async (context, { positionals }, usage) => {
+  const session = SessionId.safeParse(positionals[0]);
+  if (!session.success) return misused(context, usage);
   const reply = await ask(context, SOCKET, SESSION_VERIFY, { session: session.data });
   if (!reply.ok) return fail(context, reply);
   const found = reply.value.body;
   const verdict = found.is_whole ? "whole" : "NOT WHOLE";
   print(context, found, `${verdict}: ${found.records} records; ${shown(found.finding)}\n`);
   return found.is_whole ? EXIT_OK : EXIT_FAILED;
-}
-
-const LIST = "sessions list [-n COUNT] [--before ID]";
-const SHOW = "sessions show ID [--epoch N]";
-const EXPORT = "sessions export ID [--epoch N] --html FILE|-";
+});
 
 export const SESSIONS: Command = {
-  usage: `${LIST} | ${SHOW} | sessions verify ID  [--json] | ${EXPORT}`,
   summary: "past conversations, one in full or as a page, and whether its log is whole",
-  run(context, args) {
-    const [verb, ...rest] = args;
-    if (verb === "list") return list(context, rest, LIST);
-    if (verb === "show") return show(context, rest, SHOW);
-    if (verb === "export") return exportPage(context, rest, EXPORT);
-    if (verb === "verify") return verify(context, rest);
-    return Promise.resolve(misused(context, this.usage));
-  },
+  forms: { list, show, verify, export: exported },
 };

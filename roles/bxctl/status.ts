@@ -14,9 +14,9 @@ import {
   type Context,
   EXIT_FAILED,
   EXIT_OK,
-  fail,
-  parseWords,
+  form,
   print,
+  type Run,
 } from "./context.ts";
 import { shown, table, tint } from "./terminal.ts";
 
@@ -122,39 +122,37 @@ function render(context: Context, answers: Answers, rows: readonly Row[]): strin
   return lines + problems.join("") + stopped + questions + cache;
 }
 
+const status: Run = async (context) => {
+  const answers = await askAll(context);
+  const rows = rowsOf(answers);
+  const isHealthy = rows.every((one) => one.is_up && one.problems.length === 0) &&
+    answers.broker.ok && !answers.broker.value.body.is_stopped;
+  const body = (reply: Result<{ body: unknown }>) => reply.ok ? reply.value.body : null;
+  const value = {
+    is_healthy: isHealthy,
+    roles: rows,
+    loopd: body(answers.loop),
+    brokerd: body(answers.broker),
+    memoryd: body(answers.memory),
+    gatewayd: body(answers.gateway),
+  };
+  print(context, value, render(context, answers, rows));
+  return isHealthy ? EXIT_OK : EXIT_FAILED;
+};
+
 export const STATUS: Command = {
-  usage: "status [--json]",
   summary: "every role, the model and what is wrong",
-  async run(context, args) {
-    const words = parseWords(args, {}, this.usage);
-    if (!words.ok) return fail(context, words);
-    const answers = await askAll(context);
-    const rows = rowsOf(answers);
-    const isHealthy = rows.every((one) => one.is_up && one.problems.length === 0) &&
-      answers.broker.ok && !answers.broker.value.body.is_stopped;
-    const body = (reply: Result<{ body: unknown }>) => reply.ok ? reply.value.body : null;
-    const value = {
-      is_healthy: isHealthy,
-      roles: rows,
-      loopd: body(answers.loop),
-      brokerd: body(answers.broker),
-      memoryd: body(answers.memory),
-      gatewayd: body(answers.gateway),
-    };
-    print(context, value, render(context, answers, rows));
-    return isHealthy ? EXIT_OK : EXIT_FAILED;
-  },
+  forms: { "": form("status", [0, 0], {}, status) },
+};
+
+const version: Run = async (context) => {
+  const rows = rowsOf(await askAll(context)).filter((one) => one.version !== null);
+  const versions = Object.fromEntries(rows.map((one) => [one.role, one.version]));
+  const value = { bxctl: VERSION, ...versions };
+  return print(context, value, table(Object.entries(value).map((row) => row.map(String))));
 };
 
 export const VERSION_COMMAND: Command = {
-  usage: "version [--json]",
   summary: "the version of bxctl and of each role that answers",
-  async run(context, args) {
-    const words = parseWords(args, {}, this.usage);
-    if (!words.ok) return fail(context, words);
-    const rows = rowsOf(await askAll(context)).filter((one) => one.version !== null);
-    const versions = Object.fromEntries(rows.map((one) => [one.role, one.version]));
-    const value = { bxctl: VERSION, ...versions };
-    return print(context, value, table(Object.entries(value).map((row) => row.map(String))));
-  },
+  forms: { "": form("version", [0, 0], {}, version) },
 };
