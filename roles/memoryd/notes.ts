@@ -8,7 +8,7 @@
 //    take others with it.
 import { DataClass, type Label } from "../../shared/labels/label.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
-import { decodeUtf8 } from "../../shared/wire/codec.ts";
+import { decodeLossy, decodeUtf8 } from "../../shared/wire/codec.ts";
 import type { EditableFile } from "./entries.ts";
 
 export type Note = {
@@ -42,7 +42,9 @@ export function renderNote(note: Note): string {
   return `\n${head}\n${body.join("\n")}\n`;
 }
 
-function headOf(line: string): Omit<Note, "text"> | null {
+type Head = Omit<Note, "text">;
+
+function headOf(line: string): Head | null {
   const [, kind, time, session, level, trust, from] = HEAD.exec(line) ?? [];
   if (kind !== "note" && kind !== "moved" && kind !== "dropped") return null;
   const timeUnixMs = Date.parse(time ?? "");
@@ -67,54 +69,39 @@ export type ParsedNotes = {
 
 /** The notes of bytes that start at a head or at the file's start, after `before` heads. */
 export function parseNotes(bytes: Uint8Array, before = 0): ParsedNotes {
-  const notes: PlacedNote[] = [];
-  const starts = headStarts(bytes);
-  const preface = readableLines(bytes.subarray(0, starts[0] ?? bytes.length));
-  let unlabelled = preface.left + (preface.lines.join("").trim() === "" ? 0 : 1);
-  starts.forEach((start, i) => {
-    const { lines: [line = "", ...body], left } = readableLines(
-      bytes.subarray(start, starts[i + 1]),
-    );
-    const head = headOf(line);
-    unlabelled += left;
-    if (head === null) unlabelled++;
-    else notes.push({ note: { ...head, text: bodyOf(body) }, number: before + i + 1, start });
-  });
-  return { notes, heads: before + starts.length, unlabelled };
-}
-
-/** The lines that are UTF-8, and the number of those left out. */
-function readableLines(bytes: Uint8Array): { lines: string[]; left: number } {
-  const whole = decodeUtf8(bytes);
-  if (whole.ok) return { lines: whole.value.split("\n"), left: 0 };
-  const lines: string[] = [];
-  let left = 0;
-  for (let from = 0; from <= bytes.length;) {
-    const to = bytes.indexOf(LINE_FEED, from);
-    const line = decodeUtf8(bytes.subarray(from, to < 0 ? bytes.length : to));
-    if (line.ok) lines.push(line.value);
-    else left++;
-    if (to < 0) break;
-    from = to + 1;
+  const found: { head: Head; number: number; start: number; body: string[] }[] = [];
+  let heads = before;
+  let unlabelled = 0;
+  /** Where a line goes that is no head; null where it has no label. */
+  let body: string[] | null = null;
+  for (const { start, text, isWhole } of linesOf(bytes)) {
+    if (text.startsWith("§")) {
+      heads++;
+      const head = isWhole ? headOf(text) : null;
+      body = head === null ? null : [];
+      if (head === null || body === null) unlabelled++;
+      else found.push({ head, number: heads, start, body });
+    } else if (!isWhole) unlabelled++;
+    else if (body !== null) body.push(text.startsWith("\\") ? text.slice(1) : text);
+    else if (heads === before && text.trim() !== "") unlabelled++;
   }
-  return { lines, left };
+  // A note's text is stored tidied, so blank lines at the end are the form's, not the text's.
+  const notes = found.map(({ head, number, start, body }) => {
+    return { note: { ...head, text: body.join("\n").replace(/\n+$/, "") }, number, start };
+  });
+  return { notes, heads, unlabelled };
 }
 
 const LINE_FEED = 10;
 
-/** Places of lines that start with `§` (C2 A7); a line ends at a line feed and nothing else. */
-function headStarts(bytes: Uint8Array): number[] {
-  const starts: number[] = [];
-  for (let at = 0; at >= 0 && at < bytes.length;) {
-    if (bytes[at] === 0xc2 && bytes[at + 1] === 0xa7) starts.push(at);
-    const next = bytes.indexOf(LINE_FEED, at);
-    at = next < 0 ? next : next + 1;
+/** Lines with their places; a line ends at a line feed and nothing else. */
+function* linesOf(bytes: Uint8Array): Generator<{ start: number; text: string; isWhole: boolean }> {
+  for (let start = 0; start < bytes.length;) {
+    const feed = bytes.indexOf(LINE_FEED, start);
+    const line = bytes.subarray(start, feed < 0 ? bytes.length : feed);
+    const text = decodeUtf8(line);
+    // What is no UTF-8 is looked at only for whether it begins as a head.
+    yield { start, text: text.ok ? text.value : decodeLossy(line), isWhole: text.ok };
+    start = feed < 0 ? bytes.length : feed + 1;
   }
-  return starts;
-}
-
-/** A note's text is stored tidied, so blank lines at the end are the form's, not the text's. */
-function bodyOf(lines: readonly string[]): string {
-  const body = lines.map((line) => line.startsWith("\\") ? line.slice(1) : line);
-  return body.join("\n").replace(/\n+$/, "");
 }
