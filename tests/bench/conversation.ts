@@ -1,7 +1,7 @@
 // Talking to a house as a client does, with the moments that the benchmarks compare: when a message
 // was sent, and when the first and the last piece of its answer were seen. `askDirectly` sends the
 // same body to the model server itself.
-import { epochFiles, readBaseline, readRecords } from "../../roles/loopd/session_files.ts";
+import { epochFiles, readRecords, readStored } from "../../roles/loopd/session_files.ts";
 import { requestBody } from "../../roles/loopd/request.ts";
 import { LoopdConfig } from "../../shared/config/loopd.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
@@ -103,15 +103,20 @@ export async function askDirectly(server: string, body: string): Promise<Seen> {
 
 /** What a house was asked last in a session and answered: the body it sent, made again from its files. */
 export function lastExchange(home: string, session: SessionId) {
-  const files = epochFiles(`${home}/sessions/${session}`, 0);
-  const baseline = readBaseline(denoDisk, files.baseline);
-  const records = readRecords(denoDisk, files.log);
-  if (!baseline.ok || !records.ok) throw new Error("The session cannot be read");
+  const folder = `${home}/sessions/${session}`;
+  const stored = readStored(denoDisk, folder, 0);
+  const records = readRecords(denoDisk, epochFiles(folder, 0).log);
+  if (!stored.ok || !records.ok) throw new Error("The session cannot be read");
   const at = records.value.findLastIndex((one) => one.kind === "user");
   const user = records.value[at];
   if (user?.kind !== "user") throw new Error("Nobody said anything");
   const target = { model: LoopdConfig.parse({}).inference.model, slot: 0 };
-  const sent = requestBody(baseline.value, records.value.slice(0, at + 1), user.turn, target);
+  const sent = requestBody(
+    stored.value.baseline,
+    records.value.slice(0, at + 1),
+    user.turn,
+    target,
+  );
   const answer = records.value.slice(at).find((one) => one.kind === "assistant");
   const timings = answer?.kind === "assistant" ? answer.timings : null;
   return { body: new TextDecoder().decode(sent.bytes), ownMs: timings?.predicted_ms ?? null };
