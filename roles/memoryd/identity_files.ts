@@ -1,5 +1,5 @@
-// Reads the memory files whole. An identity file is read as it should be or not at all. A file that is not UTF-8, is over its limit or
-// cannot be read is refused by name and place; its bytes are never changed.
+// Reads the memory files whole. An identity file that is not UTF-8, is over its limit or cannot be read
+// is refused by name and place; its bytes are never changed.
 import type { Disk } from "../../shared/disk/disk.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";

@@ -49,7 +49,8 @@ function headOf(line: string): Head | null {
   if (kind !== "note" && kind !== "moved" && kind !== "dropped") return null;
   const timeUnixMs = Date.parse(time ?? "");
   const dataClass = DataClass.safeParse(level);
-  if (!Number.isSafeInteger(timeUnixMs) || !dataClass.success) return null;
+  // An index has no place for a time before 1970, as for none.
+  if (!(timeUnixMs >= 0) || !dataClass.success) return null;
   return {
     kind,
     timeUnixMs,

@@ -41,11 +41,12 @@ Deno.test("parseNotes() takes no body line for a head", () => {
 });
 
 Deno.test("parseNotes() shows nothing without a valid head", () => {
+  const early = "§ note 1960-01-01T00:00:00.000Z session - label private trusted\nx\n";
   const parsed = parseNotes(
-    encodeUtf8("words of nobody\n§ note yesterday\nhm\n§ note 2026-13-99T99\nx\n"),
+    encodeUtf8(`words of nobody\n§ note yesterday\nhm\n§ note 2026-13-99T99\nx\n${early}`),
   );
   assert.deepEqual(parsed.notes, []);
-  assert.equal(parsed.unlabelled, 3);
+  assert.equal(parsed.unlabelled, 4);
 });
 
 Deno.test("parseNotes() reads back every note that renderNote() wrote", () => {
