@@ -93,15 +93,17 @@ export function openAudit(
   if (!opened.ok) return broken(opened);
   const heads = new Map<number, string>();
   // What was put aside to begin this file, of whatever month, or from this one.
-  const begun = firstOf(ports.disk, path)?.value;
-  const aside = declaredIn(begun)?.file ?? opened.value.chain.file();
+  const begun = firstOf(ports.disk, path);
+  const aside = declaredIn(begun?.value)?.file ?? opened.value.chain.file();
   for (const record of keptRecords(ports.disk, folder, aside)) {
     // What was damaged may restrict; an answer counts only where the chain bears it out.
     if (record.kind !== "approval") onRecord(record);
   }
-  // On the day of its beginning, what the file before it says of that day counts as well.
-  const { time, previous } = Object(begun);
+  const { time, previous } = Object(begun?.value);
   const former = Object(previous);
+  // The head that this file goes on from was acknowledged too.
+  if (begun !== null && typeof former.hash === "string") heads.set(begun.n - 1, former.hash);
+  // On the day of its beginning, what the file before it says of that day counts as well.
   const before = String(time).slice(0, 10) === isoTime(ports.clock.nowUnixMs()).slice(0, 10)
     ? files.value.filter((name) => name === former.file)
     : [];
@@ -112,10 +114,6 @@ export function openAudit(
     if (!item.ok) {
       opened.value.chain.close();
       return broken(item);
-    }
-    if (heads.size === 0 && typeof former.hash === "string") {
-      // The head that this file goes on from was acknowledged too.
-      heads.set(item.value.n - 1, former.hash);
     }
     heads.set(item.value.n, item.value.hash);
     const record = auditRecordOf(item.value.value);

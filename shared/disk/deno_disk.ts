@@ -46,7 +46,6 @@ function factsOf(info: Deno.FileInfo): FileFacts {
     kind: entryKind(info),
     size: info.size,
     modifiedUnixMs: info.mtime?.getTime() ?? 0,
-    device: info.dev,
     inode: info.ino ?? -1,
     links: info.nlink ?? -1,
     mode: (info.mode ?? 0o7777) & 0o7777,

@@ -29,7 +29,6 @@ export type FileFacts = {
   readonly kind: EntryKind;
   readonly size: number;
   readonly modifiedUnixMs: number;
-  readonly device: number;
   readonly inode: number;
   /** Number of hard links. */
   readonly links: number;

@@ -69,7 +69,7 @@ export function fakeRuntime(): FakeRuntime {
     runtime: {
       status: () => ({
         state: "ready",
-        facts: { podman: "4.3.1", runtime: "runc", image: IMAGE, limits: "process" },
+        facts: { podman: "4.3.1", runtime: "runc", limits: "process" },
       }),
       run(plan, io) {
         fake.runs.push(plan);

@@ -171,7 +171,6 @@ function factsOf(inode: Inode): FileFacts {
     kind: inode.kind,
     size: inode.bytes.length,
     modifiedUnixMs: 0,
-    device: 1,
     inode: inode.id,
     links: 1,
     mode: inode.kind === "file" ? 0o600 : 0o700,

@@ -63,7 +63,6 @@ export interface RunIo {
 interface RuntimeFacts {
   readonly podman: string;
   readonly runtime: "runc" | "crun";
-  readonly image: string;
   /** Whether memory, process and CPU limits are cgroups of their own or process limits only. */
   readonly limits: "cgroup" | "process";
 }

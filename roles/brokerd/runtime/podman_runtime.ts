@@ -33,7 +33,7 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
   let status: RuntimeStatus = { state: "starting" };
   const tested = begin(parts).then((result) => {
     status = result.ok
-      ? { state: "ready", facts: factsOf(result.value.house, result.value.digest) }
+      ? { state: "ready", facts: factsOf(result.value.house) }
       : { state: "refusing", code: result.code, detail: result.detail };
     return result;
   });
@@ -80,7 +80,6 @@ export function openPodmanRuntime(parts: PodmanRuntimeParts): PodmanRuntime {
 
 interface Begun {
   readonly house: TestedHouse;
-  readonly digest: string;
   /** Every image that was looked at, by digest: whether it may be run. */
   readonly images: ReadonlyMap<string, Result<null>>;
 }
@@ -104,14 +103,10 @@ async function begin(parts: PodmanRuntimeParts): Promise<Result<Begun>> {
       images.set(digest, await checkFurther(parts, house.value, further.value));
     }
   }
-  return ok({ house: house.value, digest: image.value.names.digest, images });
+  return ok({ house: house.value, images });
 }
 
-function factsOf({ host, house }: TestedHouse, image: string) {
-  return {
-    podman: host.podman,
-    runtime: house.runtime,
-    image,
-    limits: host.cgroupLimits.size > 0 ? "cgroup" as const : "process" as const,
-  };
+function factsOf({ host, house }: TestedHouse) {
+  const limits = host.cgroupLimits.size > 0 ? "cgroup" as const : "process" as const;
+  return { podman: host.podman, runtime: house.runtime, limits };
 }
