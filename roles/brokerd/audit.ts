@@ -115,7 +115,7 @@ export function openAudit(
       opened.value.chain.close();
       return broken(item);
     }
-    heads.set(item.value.n, item.value.hash);
+    remember(heads, item.value);
     const record = auditRecordOf(item.value.value);
     if (record !== null) onRecord(record);
   }
@@ -187,6 +187,12 @@ function auditFiles(disk: Disk, folder: string): Result<string[]> {
   );
 }
 
+function remember(heads: Map<number, string>, { n, hash }: Head): void {
+  heads.set(n, hash);
+  const oldest = heads.keys().next();
+  if (heads.size > REMEMBERED_HEADS && oldest.done !== true) heads.delete(oldest.value);
+}
+
 function auditOf(
   ports: AuditPorts,
   folder: string,
@@ -194,13 +200,6 @@ function auditOf(
   heads: Map<number, string>,
 ): Omit<Audit, "formerUnixMs"> {
   let chain = first;
-  const remember = (head: Head) => {
-    heads.set(head.n, head.hash);
-    if (heads.size > REMEMBERED_HEADS) {
-      const oldest = heads.keys().next();
-      if (oldest.done !== true) heads.delete(oldest.value);
-    }
-  };
   const paths = () => {
     const names = auditFiles(ports.disk, folder);
     return names.ok ? names.value.map((name) => `${folder}/${name}`) : [];
@@ -212,7 +211,7 @@ function auditOf(
   const goOnIn = (next: Result<Chain>): Result<Head> => {
     if (!next.ok) return next;
     chain = next.value;
-    remember(chain.head());
+    remember(heads, chain.head());
     return ok(chain.head());
   };
   return {
@@ -220,7 +219,7 @@ function auditOf(
       const time = isoTime(ports.clock.nowUnixMs());
       const timed = records.map(({ kind, ...fields }) => ({ kind, time, ...fields }));
       const last = guarded(chain.appendAll(timed));
-      if (last.ok) remember(last.value);
+      if (last.ok) remember(heads, last.value);
       return last;
     },
     head: () => chain.head(),
