@@ -7,7 +7,7 @@ import {
   RESUME,
   STOP,
 } from "../../shared/wire/broker_owner.ts";
-import type { AnswerOutcome, ApprovalSummary } from "../../shared/wire/parts.ts";
+import { type ApprovalSummary, OUTCOME_TEXT } from "../../shared/wire/parts.ts";
 import {
   ask,
   askAndPrint,
@@ -26,17 +26,6 @@ import {
 import { shownLines, span, table } from "./terminal.ts";
 
 const SOCKET = "owner-broker/admin";
-
-/** What each outcome means to the one who answered. */
-export const OUTCOMES: Record<AnswerOutcome, string> = {
-  approved: "Approved",
-  denied: "Denied",
-  unknown: "No open question has this code",
-  expired: "This question has expired and was denied",
-  already_answered: "This question was answered before",
-  wrong_thread: "This question belongs to another thread",
-  local_only: "This question can be answered with bxctl only",
-};
 
 function listRow(context: Context, one: ApprovalSummary): string[] {
   const left = one.expires_unix_ms - context.clock.nowUnixMs();
@@ -75,7 +64,7 @@ function answering(answer: "approve" | "deny", summary: string): Command {
     if (!reply.ok) return fail(context, reply);
     const { outcome, tool } = reply.value.body;
     const what = tool === null ? "" : ` (${tool})`;
-    print(context, reply.value.body, `${OUTCOMES[outcome]}${what}\n`);
+    print(context, reply.value.body, `${OUTCOME_TEXT[outcome]}${what}\n`);
     const wanted = answer === "approve" ? "approved" : "denied";
     return outcome === wanted ? EXIT_OK : EXIT_FAILED;
   };

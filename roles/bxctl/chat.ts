@@ -17,7 +17,7 @@ import {
   TURN_SUBMIT,
   type TurnState,
 } from "../../shared/wire/loop.ts";
-import { OUTCOMES } from "./approvals.ts";
+import { OUTCOME_TEXT } from "../../shared/wire/parts.ts";
 import { type ChatScreen, chatScreen } from "./chat_screen.ts";
 import {
   ask,
@@ -217,7 +217,7 @@ async function answer(chat: Chat, word: "approve" | "deny"): Promise<void> {
   });
   if (!reply.ok) return void fail(chat.context, reply);
   chat.question = null;
-  chat.screen.say(OUTCOMES[reply.value.body.outcome]);
+  chat.screen.say(OUTCOME_TEXT[reply.value.body.outcome]);
 }
 
 async function onItem(chat: Chat, item: Item): Promise<Result<null>> {

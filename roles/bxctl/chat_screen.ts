@@ -1,8 +1,7 @@
 // What a conversation looks like: progress on standard error, the model's words on standard output.
 // Streamed words are not printed a second time when the finished reply says the same.
-import { assertNever } from "../../shared/results/result.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
-import type { TurnDelta, TurnState } from "../../shared/wire/loop.ts";
+import { stateText, type TurnDelta, type TurnState } from "../../shared/wire/loop.ts";
 import { progressLine, shown, shownLines, type Terminal, tint } from "./terminal.ts";
 
 type State = BodyOf<typeof TurnState>;
@@ -20,26 +19,6 @@ export interface ChatScreen {
   block(text: string): void;
 }
 
-/** One line on what a turn is doing. */
-export function stateLine(state: State): string {
-  switch (state.state) {
-    case "queued":
-      return state.place === null ? "queued" : `queued, place ${state.place}`;
-    case "reading":
-      return state.percent === null ? "reading" : `reading ${state.percent} %`;
-    case "thinking":
-      return "thinking";
-    case "writing":
-      return "writing";
-    case "calling":
-      return `calling ${state.tool ?? "a tool"}`;
-    case "waiting_approval":
-      return `waiting for your answer on ${state.tool ?? "a call"}`;
-    default:
-      return assertNever(state.state);
-  }
-}
-
 export function chatScreen(terminal: Terminal, style: "streaming" | "whole"): ChatScreen {
   const progress = progressLine(terminal);
   let streamed = "";
@@ -54,7 +33,7 @@ export function chatScreen(terminal: Terminal, style: "streaming" | "whole"): Ch
       if (terminal.isInteractive) terminal.err(tint(terminal, "bold", "> "));
     },
     state(state) {
-      const line = stateLine(state);
+      const line = stateText(state);
       if (state.state !== "writing") endStream();
       // The question itself stands on the terminal, and the answer is typed below it.
       if (terminal.isInteractive && state.state === "waiting_approval") progress.clear();

@@ -5,29 +5,20 @@
 //    up to there has been taken, and reading begins a minute before it.
 // 2. The first time there is nothing to catch up with: what is older is never answered.
 // 3. What is too old or too much is not answered, and the owner is told.
-import type { Health } from "./health.ts";
 import type { Intake } from "./intake.ts";
 import { postsFrom } from "./listing.ts";
 import { Items, Post } from "./mattermost.ts";
-import type { Rest } from "./rest.ts";
-import type { Store } from "./store.ts";
-import type { Timers } from "./timers.ts";
-import type { Place } from "./trust.ts";
+import type { Parts } from "./parts.ts";
 
 const MAX_REPLAYED = 500;
 const MAX_AGE_MS = 7 * 86_400_000;
 const MAX_IDS = 1_000;
 
-export interface CatchUpOptions {
-  readonly rest: Rest;
-  readonly store: Store;
-  readonly health: Health;
+export type CatchUpOptions = Pick<Parts, "rest" | "store" | "health" | "place" | "timers"> & {
   readonly intake: Intake;
-  readonly place: Place;
-  readonly timers: Timers;
   /** Posts whose reactions may be an answer. */
   readonly watched: () => readonly string[];
-}
+};
 
 /** One whole round; false when the server did not answer all of it. */
 export async function catchUp(options: CatchUpOptions): Promise<boolean> {

@@ -5,13 +5,9 @@
 // 2. A connection counts when it said hello. None is ever resumed: what a deaf server never kept, a
 //    resumed one would not bring, and no number would tell.
 // 3. A reply that is not OK is a deaf server. How a connection ended means nothing.
-import type { Clock } from "../../shared/clock/clock.ts";
-import type { Random } from "../../shared/clock/random.ts";
-import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { canonicalText } from "../../shared/wire/codec.ts";
-import type { Health } from "./health.ts";
 import { parseSaid, SocketMessage, Time } from "./mattermost.ts";
-import { pauseMs, type Timers } from "./timers.ts";
+import type { Parts } from "./parts.ts";
 
 export interface Wire {
   send(text: string): void;
@@ -25,29 +21,24 @@ export type OpenWire = (url: string, headers: Record<string, string>, on: {
   end(): void;
 }) => Wire;
 
-export interface ConnectionOptions {
-  readonly base: string;
-  readonly token: Secret;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly timers: Timers;
-  readonly health: Health;
-  readonly signal: AbortSignal;
-  readonly open: OpenWire;
-  /** Some events may be missing before those that follow. */
-  readonly onUp: (how: "new" | "gap") => void;
-  readonly onEvent: (event: string, data: Readonly<Record<string, unknown>>) => void;
-  /** The server's version as hello tells it. */
-  readonly onVersion: (version: string) => void;
-  /** Asks the server whether the bot is still itself; resolves when it is worth connecting again. */
-  readonly check: () => Promise<void>;
-}
+type ConnectionOptions =
+  & Pick<Parts, "base" | "token" | "clock" | "timers" | "health" | "signal">
+  & {
+    readonly open: OpenWire;
+    /** Some events may be missing before those that follow. */
+    readonly onUp: (how: "new" | "gap") => void;
+    readonly onEvent: (event: string, data: Readonly<Record<string, unknown>>) => void;
+    /** The server's version as hello tells it. */
+    readonly onVersion: (version: string) => void;
+    /** Asks the server whether the bot is still itself; resolves when it is worth connecting again. */
+    readonly check: () => Promise<void>;
+  };
 
 type Message = ReturnType<typeof readMessage>;
 
 /** Keeps the connection until the signal aborts. */
 export async function keepConnected(options: ConnectionOptions): Promise<void> {
-  const { clock, timers, health, signal, random } = options;
+  const { clock, timers, health, signal } = options;
   // Numbers of actions never come twice.
   const actions = { next: 1 };
   let failures = 0;
@@ -59,8 +50,7 @@ export async function keepConnected(options: ConnectionOptions): Promise<void> {
     const lastedMs = clock.monotonicMs() - began;
     failures = wasUp && lastedMs >= timers.stableMs ? 0 : failures + 1;
     await options.check();
-    const chance = (random.bytes(1)[0] ?? 0) / 255;
-    await clock.sleep(pauseMs(timers, failures, chance), signal);
+    await clock.sleep(timers.pauseMs(failures), signal);
   }
 }
 

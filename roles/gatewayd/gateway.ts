@@ -1,11 +1,7 @@
 // gatewayd put together: the server on one side, loopd and brokerd on the other, the queue between.
 // Everything it needs from outside is passed in, so that tests run it as the process does.
-import type { Clock } from "../../shared/clock/clock.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
-import type { Random } from "../../shared/clock/random.ts";
 import type { GatewaydConfig } from "../../shared/config/gatewayd.ts";
-import type { Log } from "../../shared/log/log.ts";
-import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { makeAttachments } from "./attachments.ts";
 import { catchUp, type CatchUpOptions, firstLook } from "./catch_up.ts";
 import { keepConnected } from "./connection.ts";
@@ -13,31 +9,25 @@ import { type Health, makeHealth } from "./health.ts";
 import { makeIntake } from "./intake.ts";
 import { introduce, type Introduced, postLimit, whoAmI } from "./introduction.ts";
 import { makeOrders } from "./orders.ts";
-import { defused } from "./outgoing_text.ts";
+import { capital, defused } from "./outgoing_text.ts";
 import type { Network } from "./network.ts";
-import type { Peers } from "./peers.ts";
+import type { Parts } from "./parts.ts";
 import { makeQuestions, type Questions } from "./questions.ts";
-import { makeRest, type Rest } from "./rest.ts";
+import { makeRest } from "./rest.ts";
 import { makeSender, type Sender } from "./sender.ts";
 import type { Outbound, Store } from "./store.ts";
-import { pauseMs, timersOf } from "./timers.ts";
+import { timersOf } from "./timers.ts";
 import { makeTurns } from "./turns.ts";
 
 const MAX_HELD = 5_000;
 const NOTICES = "notices";
 
-export interface GatewayOptions {
-  readonly config: GatewaydConfig;
-  /** The server's address, without a path. */
-  readonly base: string;
-  readonly token: Secret;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly store: Store;
-  readonly peers: Peers;
-  readonly network: Network;
-}
+type GatewayOptions =
+  & Pick<Parts, "base" | "token" | "clock" | "random" | "log" | "store" | "peers">
+  & {
+    readonly config: GatewaydConfig;
+    readonly network: Network;
+  };
 
 export interface Gateway {
   /** The questions' desk; null until the server has been met. */
@@ -52,7 +42,7 @@ export interface Gateway {
 /** Starts the channel; it goes on, through whatever happens, until it is stopped. */
 export function startGateway(options: GatewayOptions): Gateway {
   const { config, clock, random, store } = options;
-  const timers = timersOf(config.test.timers_divided_by);
+  const timers = timersOf(config.test.timers_divided_by, random);
   const stopping = new AbortController();
   const health = makeHealth(clock, options.log, timers.pingMs);
   const met: Met = {
@@ -73,7 +63,6 @@ export function startGateway(options: GatewayOptions): Gateway {
   });
   const inner: Inner = { ...options, timers, health, rest, met, signal: stopping.signal };
   const running = run(inner);
-  const chance = () => (random.bytes(1)[0] ?? 0) / 255;
   async function run(given: Inner): Promise<void> {
     for (let n = 0; !stopping.signal.aborted; n++) {
       const introduced = await introduce(rest, config.mattermost, health);
@@ -83,7 +72,7 @@ export function startGateway(options: GatewayOptions): Gateway {
       }
       health.set(introduced.code, introduced.detail);
       const isSlow = introduced.code !== "channel-unreachable";
-      await clock.sleep(isSlow ? timers.probeMs : pauseMs(timers, n, chance()), stopping.signal);
+      await clock.sleep(isSlow ? timers.probeMs : timers.pauseMs(n), stopping.signal);
     }
   }
   return {
@@ -117,16 +106,11 @@ type Met = {
   needsLimit: boolean;
   version: string;
 };
-type Inner = GatewayOptions & {
-  readonly timers: ReturnType<typeof timersOf>;
-  readonly health: Health;
-  readonly rest: Rest;
+type Inner = GatewayOptions & Pick<Parts, "timers" | "health" | "rest" | "signal"> & {
   readonly met: Met;
-  readonly signal: AbortSignal;
 };
 
 function summaryOf(health: Health, store: Store): string {
-  const state = health.state();
   const parts = [
     [store.waiting(), "message under way"],
     [store.unsent(), "post to send"],
@@ -134,7 +118,7 @@ function summaryOf(health: Health, store: Store): string {
   ] as const;
   const told = parts.filter(([n]) => n > 0)
     .map(([n, what]) => `; ${n} ${n === 1 ? what : what.replace(/(message|post)/, "$1s")}`);
-  return `${state[0]?.toUpperCase()}${state.slice(1)}${told.join("")}`;
+  return capital(health.state()) + told.join("");
 }
 
 async function serve(inner: Inner, { place, direct }: Introduced): Promise<void> {
@@ -149,7 +133,7 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
   await readLimit();
   const limit = () => met.limit;
   const onEnded = (row: Outbound) => turns.rowEnded(row);
-  const sender = makeSender({ ...inner, self: place.self, readLimit, onEnded });
+  const sender = makeSender({ ...inner, place, readLimit, onEnded });
   const turns = makeTurns({ ...inner, sender, attachments, direct, limit });
   const { reactions } = config.approvals;
   const questions = makeQuestions({ ...inner, sender, direct, limit, reactions });
@@ -165,7 +149,7 @@ async function serve(inner: Inner, { place, direct }: Introduced): Promise<void>
   const reading = { ...inner, intake, place, watched: questions.watched };
   const events = heldEvents(inner, reading, readLimit);
   for (let n = 0; !signal.aborted && !await firstLook(reading); n++) {
-    await clock.sleep(pauseMs(timers, n, 1), signal);
+    await clock.sleep(timers.pauseMs(n), signal);
   }
   met.sender = sender;
   met.questions = questions;
@@ -233,7 +217,7 @@ function heldEvents(inner: Inner, reading: CatchUpOptions, readLimit: () => Prom
       }
       health.set("channel-unreachable", "A catch-up could not be read to its end");
       isMissing = true;
-      await clock.sleep(pauseMs(timers, n, 1), signal);
+      await clock.sleep(timers.pauseMs(n), signal);
     }
     const waiting = held ?? [];
     held = null;

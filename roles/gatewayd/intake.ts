@@ -6,25 +6,22 @@
 // 2. What is not the owner's is ignored without an answer, and counted.
 import { MessageId, SessionId } from "../../shared/ids/ids.ts";
 import { commandOf } from "./commands.ts";
-import type { Health } from "./health.ts";
 import { parseSaid, Post, Reaction } from "./mattermost.ts";
-import type { Outbound, Store } from "./store.ts";
-import { isOwners, type Place, rootOf, typedText } from "./trust.ts";
+import type { Parts } from "./parts.ts";
+import type { Outbound } from "./store.ts";
+import { isOwners, rootOf, typedText } from "./trust.ts";
 
 /** The server lets no post have more files. */
 const MAX_FILES = 10;
 
-export interface IntakeOptions {
-  readonly store: Store;
-  readonly health: Health;
-  readonly place: Place;
+type IntakeOptions = Pick<Parts, "store" | "health" | "place"> & {
   /** The owner pressed a reaction on a post. */
   readonly onReaction: (postId: string, emoji: string) => void;
   /** An own post came back before its request was answered. */
   readonly onPosted: (row: Outbound) => void;
   /** Something new is in the queue. */
   readonly onWork: () => void;
-}
+};
 
 export type Intake = ReturnType<typeof makeIntake>;
 

@@ -1,30 +1,21 @@
 // What the owner orders with `!`: carried out by the role it concerns, answered in its thread.
 import { assertNever, type Result } from "../../shared/results/result.ts";
-import type { Clock } from "../../shared/clock/clock.ts";
-import type { AnswerOutcome } from "../../shared/wire/parts.ts";
+import { OUTCOME_TEXT } from "../../shared/wire/parts.ts";
 import { type Command, commandOf, HELP } from "./commands.ts";
 import { defused } from "./outgoing_text.ts";
-import type { Peers } from "./peers.ts";
+import type { Parts } from "./parts.ts";
 import type { Questions } from "./questions.ts";
-import type { Sender } from "./sender.ts";
-import type { Inbound, Store } from "./store.ts";
-import type { Timers } from "./timers.ts";
+import type { Inbound } from "./store.ts";
 import type { Turns } from "./turns.ts";
 
 const TRIES = 5;
 
-export interface OrdersOptions {
-  readonly store: Store;
-  readonly sender: Sender;
-  readonly peers: Peers;
+type OrdersOptions = Pick<Parts, "store" | "sender" | "peers" | "clock" | "timers" | "signal"> & {
   readonly turns: Turns;
   readonly questions: Questions;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly signal: AbortSignal;
   /** How the channel is, in a line. */
   readonly summary: () => string;
-}
+};
 
 /** Carries out every order in the queue; returned function is called when there may be new ones. */
 export function makeOrders(options: OrdersOptions): () => void {
@@ -95,22 +86,12 @@ async function answer(
   }
   const { outcome, approval } = reply.value.body;
   if ((outcome !== "approved" && outcome !== "denied") || approval === null) {
-    return OUTCOMES[outcome];
+    return `${OUTCOME_TEXT[outcome]}.`;
   }
   // brokerd says so too; whichever comes first is posted.
   questions.closed(approval, outcome);
   return "";
 }
-
-const OUTCOMES: Readonly<Record<AnswerOutcome, string>> = {
-  approved: "Approved.",
-  denied: "Denied.",
-  unknown: "There is no question with this code.",
-  expired: "The question has expired; nothing was run.",
-  already_answered: "The question was answered before.",
-  wrong_thread: "The question belongs to another thread. Answer it there.",
-  local_only: "This question is answered with bxctl only.",
-};
 
 async function stop(options: OrdersOptions): Promise<string> {
   const reply = await again(options, () => options.peers.stop("the owner wrote !stop"));

@@ -127,6 +127,11 @@ export function fenceFor(lines: readonly string[]): string {
   return "`".repeat(longest + 1);
 }
 
+/** The text as a sentence begins. */
+export function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
 /** Length in code points, which is how the server counts. */
 export function points(text: string): number {
   let count = 0;

@@ -5,10 +5,11 @@
 // 2. Its posts are never edited; what became of it is a reply.
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import type { GATEWAY_ANSWER } from "../../shared/wire/broker_gateway.ts";
+import { OUTCOME_TEXT } from "../../shared/wire/parts.ts";
 import type { ApprovalId, SessionId } from "../../shared/ids/ids.ts";
 import { fenceFor, points } from "./outgoing_text.ts";
-import type { Peers } from "./peers.ts";
-import { rootFor, type Sender } from "./sender.ts";
+import type { Parts } from "./parts.ts";
+import { rootFor } from "./sender.ts";
 import type { Asked, Store } from "./store.ts";
 
 const YES = "white_check_mark";
@@ -18,16 +19,12 @@ const LATE_MS = 60_000;
 /** Room for a post's heading. */
 const HEADING_POINTS = 40;
 
-export interface QuestionsOptions {
-  readonly store: Store;
-  readonly sender: Sender;
-  readonly peers: Peers;
-  readonly direct: string;
-  readonly limit: () => number;
-  readonly signal: AbortSignal;
-  /** Whether a reaction of the owner may answer. */
-  readonly reactions: boolean;
-}
+type QuestionsOptions =
+  & Pick<Parts, "store" | "sender" | "peers" | "direct" | "limit" | "signal">
+  & {
+    /** Whether a reaction of the owner may answer. */
+    readonly reactions: boolean;
+  };
 
 export interface Question {
   readonly approval: ApprovalId;
@@ -115,7 +112,7 @@ export function makeQuestions(options: QuestionsOptions) {
       if (!reply.ok) return void pressed.delete(asked.approval);
       const { outcome } = reply.value.body;
       if (outcome !== "local_only") return questions.closed(approval, outcome);
-      const text = "This question is answered with bxctl only.";
+      const text = `${OUTCOME_TEXT[outcome]}.`;
       store.put({ key: `l${approval}`, channel: asked.channel, root: asked.root, text });
       sender.wakeAll();
     },

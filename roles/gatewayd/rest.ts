@@ -8,13 +8,12 @@
 // 4. A redirect, and a 404 that is not in the server's own form, is somebody else's answer in the
 //    server's place, as while it restarts behind a proxy: it says nothing about the request.
 import type { z } from "zod";
-import type { Clock } from "../../shared/clock/clock.ts";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { messageOf } from "../../shared/results/result.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import { canonicalText, decodeLossy } from "../../shared/wire/codec.ts";
 import { AppError, parseSaid } from "./mattermost.ts";
-import type { Health } from "./health.ts";
+import type { Parts } from "./parts.ts";
 import type { Timers } from "./timers.ts";
 
 const MAX_BODY_BYTES = 16_777_216;
@@ -40,17 +39,11 @@ export interface Ask {
   readonly bytes?: Uint8Array<ArrayBuffer>;
 }
 
-export interface RestOptions {
-  readonly base: string;
-  readonly token: Secret;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly health: Health;
-  readonly signal: AbortSignal;
+type RestOptions = Pick<Parts, "base" | "token" | "clock" | "timers" | "health" | "signal"> & {
   readonly fetch: typeof fetch;
   /** The server's version changed. */
   readonly onVersion: () => void;
-}
+};
 
 type Raw = { readonly status: number; readonly bytes: Uint8Array };
 /** Stands for an answer that is longer than it may be. */

@@ -6,16 +6,14 @@
 // 2. An answer replaces its draft; when that cannot be, it becomes a post of its own.
 // 3. A row that is too long for a limit that was lowered is cut anew, in its place.
 // 4. Every post says `unsafe_links`, so that servers and clients that know it fetch nothing.
-import type { Clock } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
-import type { Health } from "./health.ts";
 import { postsFrom } from "./listing.ts";
 import { Anything, Post, Uploaded } from "./mattermost.ts";
 import { cutAgain, points } from "./outgoing_text.ts";
-import type { Answer, Rest } from "./rest.ts";
+import type { Parts } from "./parts.ts";
+import type { Answer } from "./rest.ts";
 import type { Outbound, Store } from "./store.ts";
-import { pauseMs, type Timers } from "./timers.ts";
 
 /** A channel with nothing to do looks again anyway. */
 const IDLE_MS = 600_000;
@@ -27,20 +25,14 @@ const BAD_ROOT = [
   "api.post.create_post.channel_root_id.app_error",
 ];
 
-export interface SenderOptions {
-  readonly rest: Rest;
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly timers: Timers;
-  readonly health: Health;
-  readonly signal: AbortSignal;
-  readonly self: string;
-  /** Reads anew how many code points a post may have. */
-  readonly readLimit: () => Promise<number>;
-  /** A row has ended, posted or not. */
-  readonly onEnded: (row: Outbound) => void;
-}
+type SenderOptions =
+  & Pick<Parts, "rest" | "store" | "clock" | "random" | "timers" | "health" | "signal" | "place">
+  & {
+    /** Reads anew how many code points a post may have. */
+    readonly readLimit: () => Promise<number>;
+    /** A row has ended, posted or not. */
+    readonly onEnded: (row: Outbound) => void;
+  };
 
 /** What a running turn shows. */
 interface Live {
@@ -124,8 +116,7 @@ async function work(desk: Desk, channel: string, worker: Worker): Promise<void> 
     if (row !== undefined) {
       const isDone = await deliver(desk, row);
       failures = isDone ? 0 : failures + 1;
-      const chance = (desk.random.bytes(1)[0] ?? 0) / 255;
-      if (!isDone) await clock.sleep(pauseMs(timers, failures - 1, chance), signal);
+      if (!isDone) await clock.sleep(timers.pauseMs(failures - 1), signal);
     } else {
       await clock.sleep(await showProgress(desk, channel, worker), woken.signal);
     }
@@ -161,7 +152,7 @@ function ended(desk: Desk, row: Outbound, postId: string | null): true {
 }
 
 async function react(desk: Desk, row: Outbound): Promise<boolean> {
-  const { self, rest } = desk;
+  const { place: { self }, rest } = desk;
   const json = { user_id: self, post_id: row.root, emoji_name: row.text };
   const path = `/users/${self}/posts/${row.root}/reactions/${row.text}`;
   const answer = row.is_what === "react"
@@ -212,7 +203,7 @@ async function post(desk: Desk, row: Outbound, root: string): Promise<boolean> {
   const files = row.file === "" ? [] : await upload(desk, row);
   if (files === null) return false;
   if (pending === "" || since === undefined) {
-    pending = `${desk.self}:${uuid(desk.random)}`;
+    pending = `${desk.place.self}:${uuid(desk.random)}`;
     store.trying(row.id, pending);
     tried.set(row.id, clock.monotonicMs());
   }
@@ -284,13 +275,15 @@ async function upload(desk: Desk, row: Outbound): Promise<string[] | null> {
 
 /** The post that carries the row's key, among those since it was first sent; null for none. */
 async function searchFor(desk: Desk, row: Outbound): Promise<Answer<string | null>> {
-  const { health, clock, timers, rest, self } = desk;
+  const { health, clock, timers, rest, place } = desk;
   const skewMs = health.serverUnixMs() - clock.nowUnixMs();
   const from = row.tried_unix_ms + skewMs - timers.marginMs;
   const list = await postsFrom(rest, row.channel, from);
   if (list.is === "unknown") return list;
   const posts = list.is === "ok" ? list.value.posts : [];
-  const own = posts.find((one) => one.user_id === self && one.props?.boxmaker_out === row.key);
+  const own = posts.find((one) =>
+    one.user_id === place.self && one.props?.boxmaker_out === row.key
+  );
   return { is: "ok", value: own?.id ?? null };
 }
 

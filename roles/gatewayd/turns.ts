@@ -5,37 +5,27 @@
 //    after a restart.
 // 3. An outbox item becomes posts in one step with the end of its message, and is acknowledged when
 //    the last of them is known to be there.
-import type { Clock } from "../../shared/clock/clock.ts";
 import { type ErrorCode, ERRORS } from "../../shared/results/codes.ts";
 import type { Err } from "../../shared/results/result.ts";
 import type { Said } from "../../shared/wire/exchange.ts";
-import type { OutboxItem, TurnState } from "../../shared/wire/loop.ts";
+import { type OutboxItem, stateText } from "../../shared/wire/loop.ts";
 import { commandOf } from "./commands.ts";
 import type { Attachments } from "./attachments.ts";
-import { points, postsOf, safeBlocks } from "./outgoing_text.ts";
-import type { LoopEvent, Peers } from "./peers.ts";
-import type { Sender } from "./sender.ts";
+import { capital, points, postsOf, safeBlocks } from "./outgoing_text.ts";
+import type { Parts } from "./parts.ts";
+import type { LoopEvent } from "./peers.ts";
 import type { Inbound, Outbound, Store } from "./store.ts";
-import type { Timers } from "./timers.ts";
 
 const MAX_POSTS = 10;
 /** Refusals that asking again would not change. */
 const FINAL: readonly ErrorCode[] = ["request-invalid", "session-damaged", "frame-too-large"];
 const WAITING_EMOJI = "hourglass_flowing_sand";
 
-export interface TurnsOptions {
-  readonly store: Store;
-  readonly sender: Sender;
-  readonly peers: Peers;
-  readonly attachments: Attachments;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly signal: AbortSignal;
-  /** The direct channel with the owner. */
-  readonly direct: string;
-  /** Code points that one post may have. */
-  readonly limit: () => number;
-}
+type TurnsOptions =
+  & Pick<Parts, "store" | "sender" | "peers" | "clock" | "timers" | "signal" | "direct" | "limit">
+  & {
+    readonly attachments: Attachments;
+  };
 
 export type Turns = ReturnType<typeof makeTurns>;
 
@@ -55,7 +45,7 @@ export function makeTurns(options: TurnsOptions) {
   const desk: Desk = { ...options, ...none, pump };
   let items = Promise.resolve();
   const onEvent = ({ kind, body }: LoopEvent): void => {
-    if (kind === "turn_state") sender.say(body.session, stateText(body));
+    if (kind === "turn_state") sender.say(body.session, capital(stateText(body)));
     // One after another, as they were written.
     else if (kind === "outbox_item") items = items.then(() => takeItem(desk, body));
   };
@@ -178,21 +168,6 @@ async function cancelling(desk: Desk, row: Inbound): Promise<void> {
     await clock.sleep(timers.retryPeerMs, signal);
   }
   desk.cancelling.delete(row.post);
-}
-
-function stateText({ state, place, percent, tool }: Said<typeof TurnState>["body"]): string {
-  switch (state) {
-    case "queued":
-      return `Queued, place ${place ?? 1}`;
-    case "reading":
-      return `Reading ${percent ?? 0} %`;
-    case "calling":
-      return tool === null ? "Calling a tool" : `Calling ${tool}`;
-    case "waiting_approval":
-      return "Waiting for your approval";
-    default:
-      return state === "thinking" ? "Thinking" : "Writing";
-  }
 }
 
 async function takeItem(desk: Desk, item: Said<typeof OutboxItem>["body"]): Promise<void> {

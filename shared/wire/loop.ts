@@ -8,7 +8,8 @@ import { z } from "zod";
 import { ApprovalId, CallId, MessageId, SessionId, ToolName, TurnId } from "../ids/ids.ts";
 import { Label } from "../labels/label.ts";
 import { CacheLossRecord } from "../session_log/records.ts";
-import { exchange, message } from "./exchange.ts";
+import { assertNever } from "../results/result.ts";
+import { type BodyOf, exchange, message } from "./exchange.ts";
 import { MAX_MESSAGE_BYTES, MAX_OUTPUT_BYTES } from "./limits.ts";
 import { RoleStatus, Seq, ShortText, UnixMs } from "./parts.ts";
 
@@ -44,6 +45,25 @@ export const TurnState = message("turn_state", {
   call: CallId.nullable(),
   approval: ApprovalId.nullable(),
 });
+
+/** What a turn is doing, in words. */
+export function stateText({ state, place, percent, tool }: BodyOf<typeof TurnState>): string {
+  switch (state) {
+    case "queued":
+      return place === null ? "queued" : `queued, place ${place}`;
+    case "reading":
+      return percent === null ? "reading" : `reading ${percent} %`;
+    case "thinking":
+    case "writing":
+      return state;
+    case "calling":
+      return `calling ${tool ?? "a tool"}`;
+    case "waiting_approval":
+      return "waiting for your approval";
+    default:
+      return assertNever(state);
+  }
+}
 
 /** A piece of the model's text as it streams; volatile. */
 export const TurnDelta = message("turn_delta", {

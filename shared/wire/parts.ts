@@ -44,3 +44,14 @@ export const AnswerOutcome = z.enum([
   "local_only",
 ]);
 export type AnswerOutcome = z.output<typeof AnswerOutcome>;
+
+/** What became of an answer, to the one who gave it; a sentence without its stop. */
+export const OUTCOME_TEXT: Readonly<Record<AnswerOutcome, string>> = {
+  approved: "Approved",
+  denied: "Denied",
+  unknown: "There is no question with this code",
+  expired: "The question has expired; nothing was run",
+  already_answered: "The question was answered before",
+  wrong_thread: "The question belongs to another thread; answer it there",
+  local_only: "The question is answered with bxctl only",
+};
