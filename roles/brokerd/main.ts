@@ -54,7 +54,7 @@ await runRole("brokerd", BrokerdConfig, (booted) => {
 
   const house = openHouse({
     ...ports,
-    ...peers(socket),
+    ...peers(home, socket),
     home,
     config,
     log,

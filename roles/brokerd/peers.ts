@@ -1,6 +1,7 @@
 // How brokerd asks the roles it may call: memoryd, gatewayd and egressd.
 import { ok } from "../../shared/results/result.ts";
 import { APPROVAL_CLOSED, APPROVAL_POST, NOTICE_POST } from "../../shared/wire/broker_gateway.ts";
+import { callsFolder } from "../../shared/permissions/places.ts";
 import { call } from "../../shared/wire/dial.ts";
 import { EGRESS_STATUS } from "../../shared/wire/egress.ts";
 import { MEMORY_CALL } from "../../shared/wire/memory.ts";
@@ -12,6 +13,7 @@ const STATUS_MS = 500;
 
 /** The ports to the other roles; `pathOf` gives a socket's absolute path. */
 export function peers(
+  home: string,
   pathOf: (name: SocketName) => string,
 ): Pick<HousePorts, "memory" | "egress" | "egressStatus" | "gateway"> {
   const gateway = pathOf("broker-gateway/gateway");
@@ -22,7 +24,7 @@ export function peers(
       const reply = await call(pathOf("broker-memory/memory"), MEMORY_CALL, request, options);
       return reply.ok ? ok(reply.value.body) : reply;
     },
-    egress: (asked, record) => openWayOut(egress, asked, record),
+    egress: (asked, record) => openWayOut(egress, callsFolder(home), asked, record),
     async egressStatus() {
       const reply = await call(egress, EGRESS_STATUS, {}, { silenceMs: STATUS_MS });
       return reply.ok ? ok(reply.value.body.summary) : reply;

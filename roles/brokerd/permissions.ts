@@ -3,6 +3,7 @@
 import type { BrokerdConfig } from "../../shared/config/brokerd.ts";
 import { flags, type Place, roleRow } from "../../shared/permissions/flags.ts";
 import { podmanFolders } from "../../shared/podman/podman_env.ts";
+import { callsFolder } from "../../shared/permissions/places.ts";
 import { secretAccess } from "../../shared/permissions/secret_access.ts";
 
 export function permissions(config: BrokerdConfig, place: Place): string[] {
@@ -14,6 +15,7 @@ export function permissions(config: BrokerdConfig, place: Place): string[] {
     reads: [
       `${home}/grants`,
       `${home}/jobs`,
+      callsFolder(home),
       runtime.image ?? `${source}/build/image`,
       ...runtime.images,
       ...config.paths.roots,

@@ -107,7 +107,7 @@ async function withSockets(body: (world: World) => Promise<void>): Promise<void>
     const { ports } = testHouse({ config: { paths: { roots: [root] } } });
     const opened = openHouse({
       ...ports,
-      ...peers(path),
+      ...peers(home, path),
       home,
       disk: denoDisk,
       clock: systemClock,

@@ -24,11 +24,12 @@ export type WayOut = {
 };
 
 /**
- * Opens a way to exactly the origins asked for. Fails with `egress-unavailable` when egressd is down
- * or refuses; then nothing is open.
+ * Opens a way to exactly the origins asked for. Fails with `egress-unavailable` when egressd is down,
+ * refuses, or names another folder than one of a call's in `calls`; then nothing is open.
  */
 export async function openWayOut(
   socket: string,
+  calls: string,
   asked: WayAsked,
   record: RecordRequest,
 ): Promise<Result<WayOut>> {
@@ -65,5 +66,9 @@ export async function openWayOut(
     await over;
   };
   if (!folder.ok) return folder;
-  return ok({ folder: folder.value, close });
+  const name = folder.value.slice(-12);
+  const isOurs = folder.value === `${calls}/${name}` && /^[0-9a-f]{12}$/.test(name);
+  if (isOurs) return ok({ folder: folder.value, close });
+  await close();
+  return err("egress-unavailable", "egressd names a folder that is no call's");
 }

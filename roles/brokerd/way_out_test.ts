@@ -25,6 +25,7 @@ const line = (n: number, more: Partial<Line> = {}): Line => ({
 async function withEgressd(
   lines: readonly Line[],
   work: (socket: string, gone: () => number[], ended: Promise<void>) => Promise<void>,
+  named = "/h/run/eg/0123456789ab",
 ): Promise<void> {
   const folder = Deno.makeTempDirSync({ prefix: "bx" });
   const gone: number[] = [];
@@ -34,7 +35,7 @@ async function withEgressd(
     log: () => {},
     routes: [
       on(EGRESS_OPEN, async (_asked, io) => {
-        await io.event({ kind: "opened", body: { folder: "/f" } });
+        await io.event({ kind: "opened", body: { folder: named } });
         for (const one of lines) {
           await io.event({ kind: "request_body", body: { n: one.n, base64: btoa("payload") } });
           await io.event({ kind: "request", body: one });
@@ -57,13 +58,31 @@ async function withEgressd(
   }
 }
 
+const CALLS = "/h/run/eg";
 const asked = { call: newCall(), origins: ["https://a.example:443"], inject: null };
 
 Deno.test("openWayOut() without egressd there is no way and nothing is recorded", async () => {
-  const way = await openWayOut("/nowhere/e.sock", { ...asked, log_payload: false }, () => {
+  const way = await openWayOut("/nowhere/e.sock", CALLS, { ...asked, log_payload: false }, () => {
     throw new Error("recorded");
   });
   strictEqual(way.ok ? "" : way.code, "egress-unavailable");
+});
+
+Deno.test("openWayOut() a folder that is no call's is never mounted, whatever egressd says", async () => {
+  const strange = [
+    "/",
+    "/h",
+    "/h/run/eg",
+    "/h/run/eg/",
+    "/h/run/eg/..",
+    "/h/run/eg/0123456789ab/x",
+  ];
+  for (const named of [...strange, "/home/owner/.ssh", "/h/run/egg/0123456789ab"]) {
+    await withEgressd([], async (socket) => {
+      const way = await openWayOut(socket, CALLS, { ...asked, log_payload: false }, () => ok(null));
+      strictEqual(way.ok ? "" : way.code, "egress-unavailable", named);
+    }, named);
+  }
 });
 
 Deno.test("openWayOut() a payload that cannot be recorded, or is not what was told, never leaves", async () => {
@@ -74,7 +93,7 @@ Deno.test("openWayOut() a payload that cannot be recorded, or is not what was to
     ] as const
   ) {
     await withEgressd([told, line(1)], async (socket, gone, ended) => {
-      const way = await openWayOut(socket, { ...asked, log_payload: true }, record);
+      const way = await openWayOut(socket, CALLS, { ...asked, log_payload: true }, record);
       strictEqual(way.ok, true);
       await ended;
       deepStrictEqual(gone(), []);
@@ -93,12 +112,12 @@ Deno.test("openWayOut() each payload is recorded before its go, a refused one ge
       if (told.n === 2) done.resolve();
       return ok(null);
     };
-    const way = await openWayOut(socket, { ...asked, log_payload: true }, record);
+    const way = await openWayOut(socket, CALLS, { ...asked, log_payload: true }, record);
     await done.promise;
     while (gone().length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
     deepStrictEqual(gone(), [0, 2]);
     deepStrictEqual(seen, ["0 payload ", "1 payload 0", "2 payload 0"]);
-    match(way.ok ? way.value.folder : "", /^\/f$/);
+    match(way.ok ? way.value.folder : "", /^\/h\/run\/eg\/0123456789ab$/);
     if (way.ok) await way.value.close();
   });
 });

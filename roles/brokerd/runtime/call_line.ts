@@ -29,6 +29,11 @@ export function prepareCall(
       return err("mount-refused", `Cannot mount ${JSON.stringify(mount.hostPath)}: ${problem}`);
     }
   }
+  const { egressFolder } = plan;
+  const egress = egressFolder === null ? null : attempt(() => disk.lstat(egressFolder).kind);
+  if (egress !== null && !(egress.ok && egress.value === "folder")) {
+    return err("mount-refused", "The call's way out is no folder");
+  }
   return ok({
     name: containerName(plan.callId),
     argv: runArgv(plan, house),

@@ -38,6 +38,11 @@ Deno.test("prepareCall() a path that is a link, a second name or gone by now is 
       return prepareCall({ ...PLAN, mounts }, HOUSE, denoDisk).ok;
     });
     deepStrictEqual(mounted, ["plain", "folder"]);
+    const ways = ["to_folder", "plain", "gone", "folder"].filter((name) => {
+      const plan: RunPlan = { ...PLAN, map: "blind", egressFolder: `${base}/${name}` };
+      return prepareCall(plan, HOUSE, denoDisk).ok;
+    });
+    deepStrictEqual(ways, ["folder"]);
   } finally {
     Deno.removeSync(base, { recursive: true });
   }
