@@ -76,6 +76,7 @@ Deno.test("openWayOut() a folder that is no call's is never mounted, whatever eg
     "/h/run/eg/",
     "/h/run/eg/..",
     "/h/run/eg/0123456789ab/x",
+    "/h/run/eg/0123456789ab/h/run/eg/0123456789ab",
   ];
   for (const named of [...strange, "/home/owner/.ssh", "/h/run/egg/0123456789ab"]) {
     await withEgressd([], async (socket) => {
