@@ -1,7 +1,6 @@
 // `audit tail`, `show`, `verify` and `repair`: what was decided and done, and whether the record of it
 // is whole.
 import { err, type Result } from "../../shared/results/result.ts";
-import { parseCanonicalText } from "../../shared/wire/codec.ts";
 import { AUDIT_REPAIR, AUDIT_TAIL, AUDIT_VERIFY } from "../../shared/wire/broker_owner.ts";
 import { AuditHead } from "../../shared/wire/parts.ts";
 import {
@@ -23,23 +22,22 @@ import {
 import { progressLine, shown, table, tint } from "./terminal.ts";
 
 const SOCKET = "owner-broker/admin";
-const HIDDEN = new Set(["v", "n", "prev", "time", "kind"]);
 
 const said = (value: unknown) => typeof value === "string" ? value : JSON.stringify(value);
 
-/** One stored line for a person: number, time, kind, then every other field as escaped JSON. */
-function renderLine(context: Context, line: string): string {
-  const parsed = parseCanonicalText(line);
-  if (!parsed.ok || typeof parsed.value !== "object" || parsed.value === null) {
-    return `${tint(context.terminal, "red", "unreadable")} ${shown(line)}\n`;
+/** One record for a person: number, time, kind, then every other field as escaped JSON. */
+function renderRecord({ terminal }: Context, stored: unknown): string {
+  const { v: _v, prev: _prev, n, time, kind, ...rest } = fieldsOf(stored);
+  if (kind === undefined) {
+    return `${tint(terminal, "red", "unreadable")} ${shown(said(rest.unreadable ?? rest))}\n`;
   }
-  const record: Record<string, unknown> = { ...parsed.value };
-  const fields = Object.entries(record).filter(([key]) => !HIDDEN.has(key))
-    .map(([key, value]) => `${key}=${said(value)}`);
-  const kind = tint(context.terminal, "bold", String(record.kind));
-  return `${shown(String(record.n))}  ${shown(String(record.time))}  ${kind}  ${
-    shown(fields.join("  "))
-  }\n`;
+  const fields = Object.entries(rest).map(([key, value]) => `${key}=${said(value)}`);
+  const name = tint(terminal, "bold", said(kind));
+  return `${shown(`${n}  ${time}`)}  ${name}  ${shown(fields.join("  "))}\n`;
+}
+
+function fieldsOf(stored: unknown): Record<string, unknown> {
+  return { ...Object(stored) };
 }
 
 const tail = form("audit tail [-n COUNT]", [0, 0], { number: COUNT }, async (context, words) => {
@@ -47,9 +45,10 @@ const tail = form("audit tail [-n COUNT]", [0, 0], { number: COUNT }, async (con
   if (!count.ok) return fail(context, count);
   const got = await askText(context, SOCKET, AUDIT_TAIL, { count: count.value });
   if (!got.ok) return fail(context, got);
-  const { lines, records } = storedRecords(got.value.text);
+  const records = storedRecords(got.value.text);
   const { head } = got.value.reply.body;
-  return print(context, { head, records }, lines.map((line) => renderLine(context, line)).join(""));
+  const text = records.map((record) => renderRecord(context, record)).join("");
+  return print(context, { head, records }, text);
 });
 
 /** One record, each field on a line of its own and in full. */
@@ -59,8 +58,7 @@ const show = form("audit show NUMBER", [1, 1], {}, async (context, { positionals
   const end = number.value;
   const got = await askText(context, SOCKET, AUDIT_TAIL, { count: 1, end });
   if (!got.ok) return fail(context, got);
-  const parsed = parseCanonicalText(got.value.text.trimEnd());
-  const record: Record<string, unknown> = { ...Object(parsed.ok ? parsed.value : null) };
+  const record = fieldsOf(storedRecords(got.value.text)[0]);
   if (record.n !== end) return fail(context, err("not-found", `There is no record ${end}`));
   const rows = Object.entries(record).map(([key, value]) => [key, said(value)]);
   return print(context, record, table(rows));

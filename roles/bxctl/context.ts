@@ -162,14 +162,12 @@ function parseWords<T extends Options>(
   }
 }
 
-/** The lines of a stored log, and each as its value; a line that cannot be read says so. */
-export function storedRecords(text: string): { lines: string[]; records: unknown[] } {
-  const lines = text.split("\n").filter((line) => line !== "");
-  const records = lines.map((line) => {
+/** The lines of a stored log as values; one that cannot be read says so. */
+export function storedRecords(text: string): unknown[] {
+  return text.split("\n").filter((line) => line !== "").map((line) => {
     const parsed = parseCanonicalText(line);
     return parsed.ok ? parsed.value : { unreadable: line };
   });
-  return { lines, records };
 }
 
 /** A whole number within bounds out of a command's word. Fails with `usage`. */

@@ -4,11 +4,9 @@
 // 1. All text of the session is escaped, and shown as the terminal would show it: no control or
 //    direction character stays whole.
 // 2. The page runs nothing and loads nothing, and says so to the browser.
-import { isoTime } from "../../shared/clock/clock.ts";
-import { labelText } from "../../shared/labels/label.ts";
-import { assertNever } from "../../shared/results/result.ts";
 import { type CacheUse, cacheUses } from "../../shared/session_log/cache_use.ts";
 import type { SessionRecord } from "../../shared/session_log/records.ts";
+import { recordView } from "./record_view.ts";
 import { shownLines } from "./terminal.ts";
 
 function html(text: string): string {
@@ -28,59 +26,30 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.2rem 0;font:inherit}
 article{margin:.7rem 0;padding:.6rem .9rem;border-radius:.5rem;background:var(--soft)}
 .owner{margin-left:3rem}.assistant{background:none;border-left:3px solid var(--reuse);border-radius:0}
 .tool{border-left:3px solid var(--dim)}.tool.no,.notice{border-left:3px solid var(--bad)}
+.cache{padding:0 .9rem;background:none}
 .label{background:none;border:1px dashed var(--bad);color:var(--bad);font-size:.9rem}
 svg{width:100%;height:auto;display:block}svg text{font:11px system-ui;fill:var(--dim)}
 .reuse{fill:var(--reuse)}.read{fill:var(--read)}.expected{stroke:var(--ink);stroke-width:2}
 i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 .8em}`;
 
-function article(kind: string, head: string, body: string): string {
-  return `<article class="${kind}"><div class="dim">${html(head)}</div>${body}</article>\n`;
-}
-
 const pre = (text: string) => text === "" ? "" : `<pre>${html(text)}</pre>`;
 
 function folded(summary: string, text: string): string {
-  if (text.length < 1_500) return pre(text);
-  return `<details><summary>${html(summary)}, ${text.length} characters</summary>${
-    pre(text)
-  }</details>`;
+  return `<details><summary class="dim">${html(summary)}</summary>${pre(text)}</details>`;
 }
 
 function shownRecord(one: SessionRecord): string {
-  const at = isoTime(one.time_unix_ms);
-  switch (one.kind) {
-    case "user":
-      return article("owner", `${at} owner`, pre(one.content));
-    case "assistant": {
-      const thought = one.reasoning_content === ""
-        ? ""
-        : `<details><summary class="dim">thought</summary>${pre(one.reasoning_content)}</details>`;
-      const calls = one.tool_calls.map((call) => pre(`calls ${call.name} ${call.arguments}`));
-      return article("assistant", `${at} assistant`, thought + pre(one.content) + calls.join(""));
-    }
-    case "tool_result": {
-      const audit = one.audit === null ? "not asked of brokerd" : `audit record ${one.audit.n}`;
-      const how = one.code === null ? one.outcome : `${one.outcome}: ${one.code}`;
-      const head = `${at} ${one.tool}: ${how}; ${labelText(one)}; ${audit}`;
-      const kind = one.outcome === "done" ? "tool" : "tool no";
-      return article(kind, head, folded("result", one.content));
-    }
-    case "label":
-      return article("label", `${at} from here on ${labelText(one)}`, pre(one.why));
-    case "notice":
-      return article("notice", `${at} notice ${one.code}`, pre(one.text));
-    case "cache_loss":
-      return `<p class="dim">${one.reused} of ${one.expected} tokens reused: ${
-        html(one.guess)
-      }</p>\n`;
-    case "open":
-    case "tool_summary":
-    case "turn_end":
-    case "epoch_end":
-      return "";
-    default:
-      return assertNever(one);
-  }
+  const view = recordView(one);
+  if (view === null) return "";
+  const { kind, head, texts, thought = "" } = view;
+  const isLong = (text: string) => kind.startsWith("tool") && text.length >= 1_500;
+  const body = texts.map((text) =>
+    isLong(text) ? folded(`result, ${text.length} characters`, text) : pre(text)
+  );
+  const thoughts = thought === "" ? "" : folded("thought", thought);
+  return `<article class="${kind}"><div class="dim">${html(head)}</div>${thoughts}${
+    body.join("")
+  }</article>\n`;
 }
 
 const WIDTH = 800;

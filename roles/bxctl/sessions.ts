@@ -2,9 +2,8 @@
 import { SessionId } from "../../shared/ids/ids.ts";
 import { isoTime } from "../../shared/clock/clock.ts";
 import { labelText } from "../../shared/labels/label.ts";
-import { assertNever, err } from "../../shared/results/result.ts";
+import { err } from "../../shared/results/result.ts";
 import { parseSessionRecord, type SessionRecord } from "../../shared/session_log/records.ts";
-import { parseCanonicalText } from "../../shared/wire/codec.ts";
 import {
   SESSION_LOG,
   SESSION_VERIFY,
@@ -27,6 +26,7 @@ import {
   wholeNumber,
   WORD,
 } from "./context.ts";
+import { recordView } from "./record_view.ts";
 import { sessionPage } from "./session_page.ts";
 import { shown, shownLines, table, tint } from "./terminal.ts";
 
@@ -52,42 +52,15 @@ const list = form(LIST, [0, 0], PAGE, async (context, { values }) => {
   return print(context, { sessions: items }, text);
 });
 
-/** A log line for a person; what is not a record of a conversation is left to --json. */
-function renderRecord(context: Context, line: string): string {
-  const parsed = parseCanonicalText(line);
-  if (!parsed.ok) return `${tint(context.terminal, "red", "unreadable line")}\n`;
-  const record = parseSessionRecord(parsed.value);
-  if (!record.ok) return `${tint(context.terminal, "red", "unknown record")}\n`;
-  const head = (who: string) => tint(context.terminal, "bold", who) + "\n";
-  const body = (text: string) => `${shownLines(text).replace(/^/gm, "  ")}\n`;
-  const one = record.value;
-  switch (one.kind) {
-    case "user":
-      return head(`${isoTime(one.time_unix_ms)} owner`) + body(one.content);
-    case "assistant": {
-      const calls = one.tool_calls.map((c) => `  calls ${shown(c.name)} ${shown(c.arguments)}\n`);
-      return head(`${isoTime(one.time_unix_ms)} assistant`) +
-        (one.content === "" ? "" : body(one.content)) + calls.join("");
-    }
-    case "tool_result": {
-      const how = one.code === null ? one.outcome : `${one.outcome}, ${one.code}`;
-      const who = `${isoTime(one.time_unix_ms)} ${one.tool} (${how}, ${labelText(one)})`;
-      return head(who) + body(one.content);
-    }
-    case "label":
-      return `  label from here on: ${labelText(one)}: ${shown(one.why)}\n`;
-    case "notice":
-      return head(`${isoTime(one.time_unix_ms)} notice ${one.code}`) + body(one.text);
-    case "cache_loss":
-      return `  reused ${one.reused} of ${one.expected} tokens (${shown(one.guess)})\n`;
-    case "open":
-    case "tool_summary":
-    case "turn_end":
-    case "epoch_end":
-      return "";
-    default:
-      return assertNever(one);
-  }
+/** A record for a person; what is not part of a conversation is left to --json. */
+function renderRecord({ terminal }: Context, stored: unknown): string {
+  const record = parseSessionRecord(stored);
+  if (!record.ok) return `${tint(terminal, "red", "unreadable or unknown record")}\n`;
+  const view = recordView(record.value);
+  if (view === null) return "";
+  const texts = view.texts.filter((text) => text !== "")
+    .map((text) => `${shownLines(text).replace(/^/gm, "  ")}\n`);
+  return `${tint(terminal, "bold", view.head)}\n${texts.join("")}`;
 }
 
 /** The log of the session that the words name. */
@@ -101,30 +74,25 @@ async function logOf(context: Context, id = "", at: string | undefined, usage: s
 }
 
 const SHOW = "sessions show ID [--epoch N]";
-const show = form(
-  SHOW,
-  [1, 1],
-  { epoch: WORD },
-  async (context, { values, positionals }, usage) => {
-    const got = await logOf(context, positionals[0], values.epoch, usage);
-    if (!got.ok) return fail(context, got);
-    const { lines, records } = storedRecords(got.value.text);
-    const text = lines.map((line) => renderRecord(context, line)).join("");
-    return print(context, { ...got.value.reply.body, records }, text);
-  },
-);
+const AT = { epoch: WORD };
+const show = form(SHOW, [1, 1], AT, async (context, { values, positionals: [id] }) => {
+  const got = await logOf(context, id, values.epoch, SHOW);
+  if (!got.ok) return fail(context, got);
+  const records = storedRecords(got.value.text);
+  const text = records.map((record) => renderRecord(context, record)).join("");
+  return print(context, { ...got.value.reply.body, records }, text);
+});
 
 /** The session's page on standard output; launch/serve leads it into the file that is named. */
 const EXPORT = "sessions export ID [--epoch N] --html FILE|-";
-const TO = { html: WORD, epoch: WORD };
+const TO = { html: WORD, ...AT };
 const exported = form(EXPORT, [1, 1], TO, async (context, { values, positionals: [id = ""] }) => {
   if (!values.html || context.wantsJson) return misused(context, EXPORT);
   const got = await logOf(context, id, values.epoch, EXPORT);
   if (!got.ok) return fail(context, got);
   const records: SessionRecord[] = [];
-  for (const line of got.value.text.split("\n").slice(0, -1)) {
-    const value = parseCanonicalText(line);
-    const record = value.ok ? parseSessionRecord(value.value) : value;
+  for (const stored of storedRecords(got.value.text)) {
+    const record = parseSessionRecord(stored);
     if (!record.ok) return fail(context, err("session-damaged", record.detail));
     records.push(record.value);
   }
