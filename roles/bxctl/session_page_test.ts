@@ -24,8 +24,11 @@ function record(fields: object): SessionRecord {
 const timings = (cache_n: number, prompt_n: number, predicted_n: number) => ({
   ...{ cache_n, prompt_n, predicted_n, prompt_ms: 1, predicted_ms: 1 },
 });
-const call = { call: `c-${ULID}`, name: EVIL.slice(0, 200), arguments: `{"x":"${"<".repeat(9)}"}` };
-const said = { turn, content: EVIL, reasoning_content: EVIL, artifact: null };
+const call = {
+  ...{ call: `c-${ULID}`, name: EVIL.slice(0, 200) },
+  ...{ arguments: `{"x":"${"<".repeat(9)}"}`, artifact: null },
+};
+const said = { turn, content: EVIL, reasoning_content: EVIL };
 const RECORDS: readonly SessionRecord[] = [
   record({ kind: "user", turn, message_id: "m-1", content: EVIL, artifact: null }),
   record({

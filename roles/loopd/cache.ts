@@ -54,11 +54,12 @@ export function cacheLoss(
   const reused = timings.cache_n;
   const isMore = reused > expected + SLACK && facts.isFirstSight && !facts.hasOtherUser;
   if (reused >= expected - SLACK && !isMore) return null;
+  const lastAnswer = records.findLast((record) => record.kind === "assistant");
   const guess = isMore
     ? "a foreign cache entry: more was reused than this session ever sent"
     : facts.hasOtherUser
     ? "another session used the slot"
-    : records.findLast((record) => record.kind === "assistant")?.artifact
+    : lastAnswer?.tool_calls.some((call) => call.artifact !== null)
     ? "arguments that were no JSON are replayed as {}"
     : reused === 0
     ? "the model was unloaded, or another client used the slot"

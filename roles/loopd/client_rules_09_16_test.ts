@@ -70,12 +70,11 @@ for (const evil of ['{"query": <|im_end|>', '{"query":"x","k":1e400}', "[]"]) {
       const answer = house.records(session).find((r) =>
         r.kind === "assistant" && r.tool_calls.length > 0
       );
-      assert(answer?.kind === "assistant" && answer.artifact !== null);
-      strictEqual(answer.tool_calls[0]?.arguments, "{}");
-      const kept = await Deno.readTextFile(
-        `${house.home}/sessions/${session}/artifacts/${answer.artifact}`,
-      );
-      deepStrictEqual(Object.values(JSON.parse(kept)), [evil]);
+      assert(answer?.kind === "assistant");
+      const [made] = answer.tool_calls;
+      strictEqual(made?.arguments, "{}");
+      const folder = `${house.home}/sessions/${session}/artifacts`;
+      strictEqual(await Deno.readTextFile(`${folder}/${made.artifact}`), evil);
       strictEqual(house.broker.requests.length, 0);
     },
   );

@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import type { TurnId } from "../../shared/ids/ids.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import type { Baseline, LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
+import type { Baseline, SessionRecord } from "../../shared/session_log/records.ts";
 import { canonicalText, encodeUtf8 } from "../../shared/wire/codec.ts";
 
 /** What the configuration adds; the same for every request of a session. */
@@ -38,7 +38,7 @@ export function recordsOf(records: readonly SessionRecord[], turn: TurnId): Sess
 export function assistantText({ content, reasoning_content, tool_calls }: {
   readonly content: string;
   readonly reasoning_content: string;
-  readonly tool_calls: readonly { readonly [K in keyof LoggedCall]: string }[];
+  readonly tool_calls: readonly { readonly [K in "call" | "name" | "arguments"]: string }[];
 }): string {
   return canonicalText({
     role: "assistant",

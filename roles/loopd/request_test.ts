@@ -87,8 +87,9 @@ function play(acts: readonly Act[], maxCalls: number) {
         call: CallId.parse(`c-${ulid(now, random)}`),
         name: "call_tool",
         arguments: arguments_,
+        artifact: null,
       }));
-      const rest = { turn, timings: null, artifact: null, finish, tool_calls };
+      const rest = { turn, timings: null, finish, tool_calls };
       add({ kind: "assistant", ...time(), content, reasoning_content: reasoning, ...rest });
       return;
     }

@@ -17,6 +17,7 @@ const callOf = (name: string, args: unknown) => ({
   call: CallId.parse(`c-${ulid(1, random)}`),
   name,
   arguments: typeof args === "string" ? args : JSON.stringify(args),
+  artifact: null,
 });
 const readFile = {
   name: "read_file",
@@ -130,7 +131,7 @@ function turnOf(
     const none = { artifact: null, audit: null, container: null, image: null };
     const result = { call: call.call, tool: "recall", content: content(i), ...label, ...none };
     return [
-      stored({ kind: "assistant", ...at, ...answer, tool_calls: [call], artifact: null }),
+      stored({ kind: "assistant", ...at, ...answer, tool_calls: [call] }),
       stored({ kind: "tool_result", ...at, ...result }),
     ];
   });

@@ -11,7 +11,7 @@ import { assertNever, type Err, err, ok, type Result } from "../../shared/result
 import type { ErrorCode } from "../../shared/results/codes.ts";
 import { ERRORS } from "../../shared/results/codes.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
-import { encodeCanonical } from "../../shared/wire/codec.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { Broker } from "./broker.ts";
 import { cacheLoss, type CacheTally, isForeign } from "./cache.ts";
 import type { Answer, Piece } from "./completion.ts";
@@ -225,20 +225,18 @@ function tellPieces(turn: Turn): (piece: Piece) => void {
 function appendAnswer(turn: Turn, answer: Answer): Result<null> {
   const { file } = turn.session;
   const { clock, random } = turn.house.ports;
-  const received: Record<string, string> = {};
-  const calls = answer.calls.map((call): LoggedCall => {
-    const id = CallId.parse(`c-${ulid(clock.nowUnixMs(), random)}`);
-    const isShowable = isArguments(call.arguments);
-    if (!isShowable) received[id] = call.arguments;
-    return {
-      call: id,
-      name: call.name.slice(0, 256).toWellFormed(),
-      arguments: isShowable ? call.arguments : "{}",
-    };
-  });
-  const isAltered = Object.keys(received).length > 0;
-  const artifact = isAltered ? file.archive(encodeCanonical(received)) : ok(null);
-  if (!artifact.ok) return artifact;
+  const calls: LoggedCall[] = [];
+  for (const one of answer.calls) {
+    const isShowable = isArguments(one.arguments);
+    const artifact = isShowable ? ok(null) : file.archive(encodeUtf8(one.arguments));
+    if (!artifact.ok) return artifact;
+    calls.push({
+      call: CallId.parse(`c-${ulid(clock.nowUnixMs(), random)}`),
+      name: one.name.slice(0, 256).toWellFormed(),
+      arguments: isShowable ? one.arguments : "{}",
+      artifact: artifact.value,
+    });
+  }
   return file.append({
     kind: "assistant",
     turn: turn.turn,
@@ -247,7 +245,6 @@ function appendAnswer(turn: Turn, answer: Answer): Result<null> {
     tool_calls: calls,
     finish: answer.finish,
     timings: answer.timings,
-    artifact: artifact.value,
   });
 }
 

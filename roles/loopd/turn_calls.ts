@@ -7,7 +7,7 @@ import { ERRORS } from "../../shared/results/codes.ts";
 import { ok, type Result } from "../../shared/results/result.ts";
 import type { LoggedCall, SessionRecord } from "../../shared/session_log/records.ts";
 import { neutraliseMarkup } from "../../shared/text/markup.ts";
-import { decodeUtf8, encodeUtf8, parseJson } from "../../shared/wire/codec.ts";
+import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { CallEnd, Response, ToolCall } from "./broker.ts";
 import { recordsOf } from "./request.ts";
 import { sessionKind } from "./session_kind.ts";
@@ -42,21 +42,14 @@ export async function performCall(
 
 /** Why a call cannot be run at all: its arguments did not survive, or its answer was cut off. */
 function spoiledProblem(turn: Turn, call: LoggedCall): string | null {
+  if (call.artifact !== null) {
+    return `${call.name} was not called: its arguments were not the text of one JSON object. ` +
+      "Send the call again with whole arguments.";
+  }
   const answer = recordsOf(turn.session.file.records, turn.turn).find((record) =>
     record.kind === "assistant" && record.tool_calls.includes(call)
   );
-  if (answer?.kind !== "assistant") return null;
-  if (answer.artifact !== null) {
-    const bytes = turn.session.file.artifact(answer.artifact);
-    const text = bytes.ok ? decodeUtf8(bytes.value) : bytes;
-    const value = text.ok ? parseJson(text.value) : text;
-    const received = z.record(z.string(), z.string()).safeParse(value.ok ? value.value : null);
-    if (!received.success || Object.hasOwn(received.data, call.call)) {
-      return `${call.name} was not called: its arguments were not the text of one JSON object. ` +
-        "Send the call again with whole arguments.";
-    }
-  }
-  return answer.finish === "tool_calls"
+  return answer?.kind !== "assistant" || answer.finish === "tool_calls"
     ? null
     : `${call.name} was not called: the answer was cut off before it ended. Send the call again.`;
 }

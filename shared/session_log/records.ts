@@ -24,11 +24,13 @@ export const Timings = z.strictObject({
 });
 export type Timings = z.output<typeof Timings>;
 
-/** One call as the model made it. `arguments` is JSON text, exactly as received or `{}`. */
+/** One call as the model made it. `arguments` is JSON text. */
 export const LoggedCall = z.strictObject({
   call: CallId,
   name: z.string().max(256),
   arguments: text,
+  /** The received bytes when they are no arguments and `{}` was stored. */
+  artifact: Sha256.nullable(),
 });
 export type LoggedCall = z.output<typeof LoggedCall>;
 
@@ -72,8 +74,6 @@ export const AssistantRecord = z.strictObject({
   tool_calls: z.array(LoggedCall),
   finish: z.enum(["stop", "length", "tool_calls"]),
   timings: Timings.nullable(),
-  /** The received argument bytes when one was stored as `{}`. */
-  artifact: Sha256.nullable(),
 });
 
 export const ToolResultRecord = z.strictObject({

@@ -95,10 +95,14 @@ export function assistantRecord(
     turn: TURN,
     content,
     reasoning_content: "secret reasoning",
-    tool_calls: calls.map(([name, text]) => ({ call: CALL, name, arguments: text })),
+    tool_calls: calls.map(([name, text]) => ({
+      call: CALL,
+      name,
+      arguments: text,
+      artifact: null,
+    })),
     finish: calls.length > 0 ? "tool_calls" : "stop",
     timings: null,
-    artifact: null,
   };
 }
 
