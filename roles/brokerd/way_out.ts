@@ -36,9 +36,11 @@ export async function openWayOut(
   const stop = new AbortController();
   const opened = Promise.withResolvers<Result<string>>();
   let pieces: Uint8Array[] = [];
+  let held = 0;
   const take = async (line: RequestLine) => {
     const body = joinBytes(pieces);
     pieces = [];
+    held = 0;
     const isTold = line.refused !== null || !asked.log_payload ||
       (sha256Hex(body) === line.sha256 && body.length <= MAX_PAYLOAD_BYTES);
     const said = isTold ? record(line, asked.log_payload ? body : null) : err("internal", "");
@@ -53,7 +55,8 @@ export async function openWayOut(
       else if (event.kind === "request") await take(event.body);
       else {
         const piece = fromBase64(event.body.base64);
-        if (piece.ok) pieces.push(piece.value);
+        if (!piece.ok || (held += piece.value.length) > MAX_PAYLOAD_BYTES) return stop.abort();
+        pieces.push(piece.value);
       }
     },
   }).then((ended) => {

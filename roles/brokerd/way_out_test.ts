@@ -25,7 +25,7 @@ const line = (n: number, more: Partial<Line> = {}): Line => ({
 async function withEgressd(
   lines: readonly Line[],
   work: (socket: string, gone: () => number[], ended: Promise<void>) => Promise<void>,
-  named = "/h/run/eg/0123456789ab",
+  { named = "/h/run/eg/0123456789ab", pieces = 0 } = {},
 ): Promise<void> {
   const folder = Deno.makeTempDirSync({ prefix: "bx" });
   const gone: number[] = [];
@@ -36,6 +36,10 @@ async function withEgressd(
     routes: [
       on(EGRESS_OPEN, async (_asked, io) => {
         await io.event({ kind: "opened", body: { folder: named } });
+        const base64 = btoa("x".repeat(49_152));
+        for (let i = 0; i < pieces; i++) {
+          await io.event({ kind: "request_body", body: { n: 0, base64 } });
+        }
         for (const one of lines) {
           await io.event({ kind: "request_body", body: { n: one.n, base64: btoa("payload") } });
           await io.event({ kind: "request", body: one });
@@ -82,8 +86,17 @@ Deno.test("openWayOut() a folder that is no call's is never mounted, whatever eg
     await withEgressd([], async (socket) => {
       const way = await openWayOut(socket, CALLS, { ...asked, log_payload: false }, () => ok(null));
       strictEqual(way.ok ? "" : way.code, "egress-unavailable", named);
-    }, named);
+    }, { named });
   }
+});
+
+Deno.test("openWayOut() a body beyond what the log can hold ends the way before its end", async () => {
+  await withEgressd([], async (socket, _gone, ended) => {
+    const open = { ...asked, log_payload: true };
+    const way = await openWayOut(socket, CALLS, open, () => ok(null));
+    await ended;
+    if (way.ok) await way.value.close();
+  }, { pieces: 62 });
 });
 
 Deno.test("openWayOut() a payload that cannot be recorded, or is not what was told, never leaves", async () => {
