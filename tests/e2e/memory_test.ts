@@ -117,8 +117,13 @@ houseTest("memory 4: what every conversation begins with stays within its tokens
 houseTest(
   "memory 5: what a session said after reading an outsider's text is recalled as untrusted",
   async () => {
-    await using house = await e2eHouse({ grants: readsOutsiders });
-    await house.chat(`read ${house.papers}/plan.txt`);
+    const brokerd = `[memory]\nidentity_writes = "ask"\n`;
+    await using house = await e2eHouse({ grants: readsOutsiders, extra: { brokerd } });
+    const first = await house.chat(`read ${house.papers}/plan.txt`);
+    // What can only become a note is not asked about.
+    const noted = await house.chat("remember that the tanks are full", first.session);
+    match(noted.text, /Noted in notes\.md as untrusted instead/);
+    strictEqual(await fileOf(house, "memory.md"), "");
     const asked = await house.chat("recall plan tanks");
     match(asked.text, /memory-tainted .* untrusted/);
     strictEqual(asked.label.untrusted, true);
