@@ -6,7 +6,7 @@ import { systemRandom } from "../../shared/clock/random.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { ok as good } from "../../shared/results/result.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
-import { call, unixDial } from "../../shared/wire/dial.ts";
+import { call } from "../../shared/wire/dial.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import {
   type Exchange,
@@ -209,7 +209,7 @@ Deno.test("serve() a kind of another socket, an unknown one and a malformed one 
         ok(!reply.ok && reply.code === "kind-unknown", `${name} answered ${kind}`);
       }
     }
-    const conn = await unixDial(world.path(LOOP));
+    const conn = await Deno.connect({ transport: "unix", path: world.path(LOOP) });
     await conn.write(new Uint8Array([0, 0, 0, 2, 0x7b, 0x7d]));
     await conn.read(new Uint8Array(10));
     conn.close();

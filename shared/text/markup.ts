@@ -4,8 +4,6 @@
 // 1. A backslash is put into every opener. Openers are looked for as the text reads after NFKC and
 //    without invisible characters; the text itself is not normalised.
 // 2. Text without openers comes back unchanged; text already broken comes back unchanged.
-// 3. What has been sent is never changed by what follows: an opener that only comes about where two
-//    parts meet is broken at the start of the later one.
 // It is a wall against tokens, not against persuasion: what the text says is still untrusted.
 
 const OPENER_NAMES = [
@@ -32,37 +30,23 @@ export function hasMarkup(text: string): boolean {
   return openersOf(text).length > 0;
 }
 
-/** Breaks every opener in one text. */
+/** Breaks every opener in a text. Texts that will stand side by side are joined first. */
 export function neutraliseMarkup(text: string): string {
-  return neutraliseSegment([text]).join("");
-}
-
-/**
- * Breaks every opener in the concatenation of `parts`, those that span parts included. The result
- * has the same parts in the same order; a part depends on itself and those before it only.
- */
-export function neutraliseSegment(parts: readonly string[]): string[] {
-  const whole = parts.join("");
-  const openers = openersOf(whole);
-  if (openers.length === 0) return [...parts];
-  const starts: number[] = [];
-  let length = 0;
-  for (const part of parts) {
-    starts.push(length);
-    length += part.length;
+  let result = "";
+  let from = 0;
+  for (const at of new Set(openersOf(text))) {
+    result += text.slice(from, at) + MARK;
+    from = at;
   }
-  const marks = new Set(openers.map((opener) => markFor(opener, starts)));
-  return parts.map((part, i) => withMarks(part, starts[i] ?? 0, marks));
+  return result + text.slice(from);
 }
 
-type Opener = { readonly afterFirst: number; readonly end: number };
-
 /**
- * Openers by their places in the original text, in UTF-16 units. Characters are folded one by one: to
- * fold them together could only compose a letter with an accent that follows, and so hide an opener
- * until more text came.
+ * Where the first character of each opener ends in the original text, in UTF-16 units. Characters are
+ * folded one by one: to fold them together could only compose a letter with an accent that follows, and
+ * so hide an opener.
  */
-function openersOf(whole: string): Opener[] {
+function openersOf(whole: string): number[] {
   if (!/[<|[]/.test(folded(whole))) return [];
   let text = "";
   const ends: number[] = [];
@@ -74,25 +58,5 @@ function openersOf(whole: string): Opener[] {
     text += seen;
     for (let i = 0; i < seen.length; i++) ends.push(at);
   }
-  return [...text.matchAll(OPENER)].map((match) => {
-    const length = match[1]?.length ?? 1;
-    return { afterFirst: ends[match.index] ?? 0, end: ends[match.index + length - 1] ?? 0 };
-  });
-}
-
-/** The last start of a part inside the opener, else the place after its first character. */
-function markFor(opener: Opener, starts: readonly number[]): number {
-  const inside = starts.filter((start) => start >= opener.afterFirst && start < opener.end);
-  return inside.at(-1) ?? opener.afterFirst;
-}
-
-function withMarks(part: string, start: number, marks: ReadonlySet<number>): string {
-  let result = "";
-  let from = 0;
-  for (let i = 0; i < part.length; i++) {
-    if (!marks.has(start + i)) continue;
-    result += part.slice(from, i) + MARK;
-    from = i;
-  }
-  return result + part.slice(from);
+  return [...text.matchAll(OPENER)].map((match) => ends[match.index] ?? 0);
 }

@@ -1,6 +1,6 @@
-import { deepStrictEqual, ok as assert, strictEqual } from "node:assert";
+import { ok as assert, strictEqual } from "node:assert";
 import fc from "fast-check";
-import { hasMarkup, neutraliseMarkup, neutraliseSegment } from "./markup.ts";
+import { hasMarkup, neutraliseMarkup } from "./markup.ts";
 
 const TOKENS = `
 <|im_start|> <|im_end|> <|endoftext|> <tool_call> </tool_call> <tool_response> </tool_response>
@@ -76,27 +76,22 @@ Deno.test("neutraliseMarkup() changes nothing in text without openers, nor a sec
   strictEqual(neutraliseMarkup(prose), prose);
 });
 
-Deno.test("neutraliseSegment() breaks openers that halves would join into", () => {
-  deepStrictEqual(neutraliseSegment(["<", "|im_start|", ">"]), ["<", "\\|im_start|", "\\>"]);
-  deepStrictEqual(neutraliseSegment(["</thi", "nk>"]), ["</thi", "\\nk>"]);
-  deepStrictEqual(neutraliseSegment(["<", "", "|"]), ["<", "", "\\|"]);
-});
-
-Deno.test("neutraliseSegment() never changes a part because of one that follows", () => {
+Deno.test("neutraliseMarkup() breaks openers that halves join into", () => {
+  strictEqual(neutraliseMarkup(["<", "|im_start|", ">"].join("")), "<\\|im_start|\\>");
+  strictEqual(neutraliseMarkup(["</thi", "nk>"].join("")), "<\\/think>");
   fc.assert(
     fc.property(fc.array(hostile, { minLength: 1, maxLength: 4 }), (parts) => {
-      const broken = neutraliseSegment(parts);
-      assert(breaks(broken.join("")) && !hasMarkup(broken.join("")), broken.join(""));
-      deepStrictEqual(neutraliseSegment(parts.slice(0, -1)), broken.slice(0, -1));
+      const broken = neutraliseMarkup(parts.join(""));
+      assert(breaks(broken) && !hasMarkup(broken), broken);
     }),
     { numRuns: 1000 },
   );
 });
 
-Deno.test("neutraliseSegment() breaks a name whose last letter wears an accent, alone and followed", () => {
+Deno.test("neutraliseMarkup() breaks a name whose last letter wears an accent, alone and followed", () => {
   const accented = "<tool_call\u0301";
-  deepStrictEqual(neutraliseSegment([accented]), ["<\\tool_call\u0301"]);
-  deepStrictEqual(neutraliseSegment([accented, "＜｜"])[0], "<\\tool_call\u0301");
+  strictEqual(neutraliseMarkup(accented), "<\\tool_call\u0301");
+  assert(neutraliseMarkup(`${accented}＜｜`).startsWith("<\\tool_call\u0301"));
 });
 
 Deno.test("neutraliseMarkup() meets no single character that is an opener by itself", () => {

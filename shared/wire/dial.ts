@@ -27,11 +27,6 @@ export interface CallOptions<E extends MessageSchema> {
   readonly silenceMs?: number;
 }
 
-/** Opens the connection to a socket by its absolute path. */
-export type Dial = (path: string) => Promise<ByteConn>;
-
-export const unixDial: Dial = (path) => Deno.connect({ transport: "unix", path });
-
 /**
  * Sends one request and waits for its reply.
  * Fails with `peer-down` (nobody listens), `peer-silent`, the codes of frames, or the refusal's own
@@ -46,12 +41,11 @@ export async function call<
   exchange: Exchange<Q, E, R>,
   body: BodyOf<Q>,
   options: CallOptions<E> = {},
-  dial: Dial = unixDial,
 ): Promise<Result<Said<R>>> {
   if (options.signal?.aborted) return err("frame-closed", "The call was cancelled");
   let conn: ByteConn;
   try {
-    conn = buffered(await dial(path));
+    conn = buffered(await Deno.connect({ transport: "unix", path }));
   } catch {
     // Absent, stale and refused mean the same to a caller: nobody answers there.
     return err("peer-down", `Nobody listens on ${path}`);
@@ -123,38 +117,25 @@ async function readAnswer<
       if (taken.value.bytes.length > 0) await options.onChunk?.(taken.value.bytes);
       continue;
     }
-    const event = await passEvent(frame.value, exchange.events, options);
-    if (!event.ok) return event;
-    if (event.value) continue;
+    const event = saidAs(exchange.events, frame.value);
+    if (event !== null) {
+      if (!event.ok) return event;
+      await options.onEvent?.(event.value);
+      continue;
+    }
     if (chunks.isOpen()) return err("frame-malformed", "The reply came before the last chunk");
-    return readReply(frame.value, exchange.replies);
+    const reply = saidAs(exchange.replies, frame.value);
+    return reply ?? err("frame-malformed", `An unexpected reply: ${frame.value.kind}`);
   }
 }
 
-async function passEvent<E extends MessageSchema>(
+/** The frame as the one of the messages that has its kind, without its version; null when none has. */
+function saidAs<M extends MessageSchema>(
+  schemas: readonly M[],
   frame: Envelope,
-  events: readonly E[],
-  options: CallOptions<E>,
-): Promise<Result<boolean>> {
-  const schema = schemaOf(events, frame.kind);
-  if (schema === undefined) return ok(false);
-  const event = parseSaid(schema, frame);
-  if (!event.ok) return event;
-  await options.onEvent?.(event.value);
-  return ok(true);
-}
-
-function readReply<R extends MessageSchema>(
-  frame: Envelope,
-  replies: readonly R[],
-): Result<Said<R>> {
-  const schema = schemaOf(replies, frame.kind);
-  if (schema === undefined) return err("frame-malformed", `An unexpected reply: ${frame.kind}`);
-  return parseSaid(schema, frame);
-}
-
-/** Checks a frame and drops its version. Fails with `frame-malformed`. */
-function parseSaid<M extends MessageSchema>(schema: M, frame: Envelope): Result<Said<M>> {
+): Result<Said<M>> | null {
+  const schema = schemaOf(schemas, frame.kind);
+  if (schema === undefined) return null;
   const said: unknown = { kind: frame.kind, body: frame.body };
   if (isSaid(schema, said)) return ok(said);
   const why = parseAs(schema, frame);

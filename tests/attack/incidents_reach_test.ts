@@ -267,7 +267,7 @@ incident("markdown and link exfiltration", [
 incident("chat-template injection", [
   ["shared/text/markup_test.ts", "neutraliseMarkup() breaks every token of the known families"],
   ["shared/text/markup_test.ts", "neutraliseMarkup() leaves no opener after NFKC"],
-  ["shared/text/markup_test.ts", "neutraliseSegment() breaks openers that halves would join into"],
+  ["shared/text/markup_test.ts", "neutraliseMarkup() breaks openers that halves join into"],
   ["roles/loopd/tool_calls_test.ts", "shownResult() leaves no template markup whole"],
 ], () => {
   const tokens = [
