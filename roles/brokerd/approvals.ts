@@ -34,7 +34,7 @@ import type { AuditRecord } from "./audit_records.ts";
 import { Plan, planHash, requestKey } from "./plan.ts";
 import { storedAs } from "./stored.ts";
 
-const FOLD_MS = 60_000;
+const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const KEPT_MS = 7 * 24 * HOUR_MS;
 const MAX_FILE_BYTES = 8_388_608;
@@ -103,7 +103,7 @@ export type Approvals = ApprovalDesk;
 class ApprovalDesk {
   readonly #ports: ApprovalPorts;
   readonly #all: Map<ApprovalId, Approval>;
-  readonly #waits = new Map<ApprovalId, AbortController>();
+  readonly #over = new AbortController();
   readonly #throttledAt = new Map<SessionId, number>();
   readonly #askedAt = new Map<SessionId, number[]>();
   /** When the newest id was made: ids sort in the order of asking, also within a moment. */
@@ -115,7 +115,7 @@ class ApprovalDesk {
     for (const one of loaded) {
       this.#count(one);
       this.#lastIdMs = Math.max(this.#lastIdMs, ulidUnixMs(one.approval));
-      if (one.state === "pending") this.#wait(one);
+      this.#expire(one.approval);
     }
   }
 
@@ -146,7 +146,7 @@ class ApprovalDesk {
     this.#all.set(one.approval, one);
     this.#count(one);
     this.#trim();
-    this.#wait(one);
+    this.#expire(one.approval);
     return ok({ is: "asked", approval: one });
   }
 
@@ -207,7 +207,7 @@ class ApprovalDesk {
 
   /** Stops every waiting for expiry. */
   close(): void {
-    for (const abort of this.#waits.values()) abort.abort();
+    this.#over.abort();
   }
 
   #path(id: ApprovalId): string {
@@ -231,26 +231,19 @@ class ApprovalDesk {
     this.#all.set(one.approval, ended);
     // What a full disk prevents now, the log makes good at the next start.
     this.#write(ended);
-    this.#waits.get(one.approval)?.abort();
-    this.#waits.delete(one.approval);
     this.#ports.onClosed(ended);
     return ok(ended);
   }
 
-  #wait(one: Approval): void {
-    const abort = new AbortController();
-    this.#waits.set(one.approval, abort);
-    this.#expire(one.approval, abort.signal);
-  }
-
-  async #expire(id: ApprovalId, signal: AbortSignal): Promise<void> {
+  async #expire(id: ApprovalId): Promise<void> {
     const { clock } = this.#ports;
+    const { signal } = this.#over;
     for (;;) {
       const one = this.#all.get(id);
-      if (signal.aborted || one === undefined || one.state !== "pending") return;
+      if (signal.aborted || one?.state !== "pending") return;
       const leftMs = one.expires_unix_ms - clock.nowUnixMs();
-      if (leftMs > 0) await clock.sleep(Math.min(leftMs, HOUR_MS), signal);
       // A disk that is full now may not be in a while; until then the question is dead anyway.
+      if (leftMs > 0) await clock.sleep(Math.min(leftMs, MINUTE_MS), signal);
       else if (!this.#end(one, "expired", "clock").ok) await clock.sleep(5_000, signal);
     }
   }
@@ -260,7 +253,7 @@ class ApprovalDesk {
     const key = requestKey(plan);
     const isOpen = (one: Approval) => one.state === "pending" && one.expires_unix_ms > now;
     const isFreshNo = (one: Approval) =>
-      one.state === "denied" && (one.answered_unix_ms ?? 0) > now - FOLD_MS;
+      one.state === "denied" && (one.answered_unix_ms ?? 0) > now - MINUTE_MS;
     return [...this.#all.values()].find((one) =>
       one.plan.session === plan.session && (isOpen(one) || isFreshNo(one)) &&
       requestKey(one.plan) === key
