@@ -41,7 +41,6 @@ export function recordView(one: SessionRecord): RecordView | null {
     case "open":
     case "tool_summary":
     case "turn_end":
-    case "epoch_end":
       return null;
     default:
       return assertNever(one);

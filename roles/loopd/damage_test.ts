@@ -242,6 +242,17 @@ Deno.test("openSession() notices a log that was taken away, also together with i
   deepStrictEqual(listed.ok ? listed.value.map((one) => one.state) : [], ["damaged"]);
 });
 
+Deno.test("listSessions() shows an altered last record as damage, not what it says", () => {
+  const { disk, bytes } = written(RECORDS);
+  disk.plant(files.log, encoder.encode(text(bytes).replace('"secret"', '"public"')));
+  const listed = listSessions(disk, root, { before: null, limit: 5 }, () => false);
+  assert(listed.ok);
+  deepStrictEqual(listed.value.map((one) => [one.state, one.label.class]), [[
+    "damaged",
+    "private",
+  ]]);
+});
+
 /** Counts the bytes that are read. */
 function counting(disk: Disk): { readonly disk: Disk; bytes(): number } {
   let bytes = 0;

@@ -1,5 +1,6 @@
 // What the owner is told about sessions: the list, one epoch's exact log, what a verification found.
 // All of it is read from the files at the time of asking.
+import { hashLine } from "../../shared/chain/chain_record.ts";
 import type { HeadFile } from "../../shared/chain/head_file.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readBytes, readWhole } from "../../shared/disk/durable.ts";
@@ -7,8 +8,8 @@ import type { SessionId } from "../../shared/ids/ids.ts";
 import { SESSION_START } from "../../shared/labels/label.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { cacheUses } from "../../shared/session_log/cache_use.ts";
-import { parseSessionRecord } from "../../shared/session_log/records.ts";
-import { parseCanonical } from "../../shared/wire/codec.ts";
+import { parseSessionRecord, SESSION_LOG_DOMAIN } from "../../shared/session_log/records.ts";
+import { decodeUtf8, parseCanonicalText } from "../../shared/wire/codec.ts";
 import type { SessionSummary } from "../../shared/wire/loop.ts";
 import { MAX_OUTPUT_BYTES } from "../../shared/wire/limits.ts";
 import {
@@ -55,12 +56,13 @@ function summary(
   const { log } = epochFiles(folder, epoch);
   const stored = readStored(disk, folder, epoch);
   const quick = stored.ok ? totalsOf(disk, log, stored.value.head) : null;
+  const isAltered = quick === "altered";
   // Only a session that is running, or was cut short, has to be read as a whole.
   const records = stored.ok && quick === null ? readEpoch(disk, log, stored.value) : ok([]);
   // A log may be ahead of its head while it is written, never behind it.
   const isShort = quick === null && stored.ok && records.ok &&
     records.value.length <= stored.value.head.n;
-  const isDamaged = !stored.ok || !records.ok || isShort;
+  const isDamaged = !stored.ok || !records.ok || isShort || isAltered;
   const found = records.ok ? records.value : [];
   const label = stored.ok ? labelOf(stored.value.baseline, found) : SESSION_START;
   return {
@@ -69,26 +71,29 @@ function summary(
     turns: turnOrder(found).length,
     records: found.length,
     label,
-    ...quick,
+    ...(isAltered ? {} : quick),
     epoch,
     state: isDamaged ? "damaged" : isBusy(session) ? "running" : "idle",
   };
 }
 
 /** What the last record says of all before it, when it is the end of a turn and the log ends there. */
-function totalsOf(disk: Disk, path: string, { n, start, end }: HeadFile) {
+function totalsOf(disk: Disk, path: string, { n, start, end, hash }: HeadFile) {
   const last = attempt(() => {
     const file = disk.open(path, "read");
     try {
       file.seek(start);
-      return file.stat().size === end ? readBytes(file, end - start) : null;
+      return file.stat().size === end ? readBytes(file, end - start - 1) : null;
     } finally {
       file.close();
     }
   });
-  const value = last.ok && last.value !== null ? parseCanonical(last.value.subarray(0, -1)) : null;
-  const record = value?.ok ? parseSessionRecord(value.value) : null;
-  if (!record?.ok || record.value.kind !== "turn_end" || !record.value.so_far) return null;
+  if (!last.ok || last.value === null) return null;
+  const text = decodeUtf8(last.value);
+  if (!text.ok || hashLine(SESSION_LOG_DOMAIN, text.value) !== hash) return "altered";
+  const value = parseCanonicalText(text.value);
+  const record = value.ok ? parseSessionRecord(value.value) : value;
+  if (!record.ok || record.value.kind !== "turn_end" || !record.value.so_far) return null;
   return { ...record.value.so_far, records: n + 1 };
 }
 

@@ -131,13 +131,6 @@ export const TurnEndRecord = z.strictObject({
   so_far: z.strictObject({ turns: z.int().min(0), label: Label }).optional(),
 });
 
-/** Nothing follows in this epoch. `next` is the number of the one that goes on. */
-export const EpochEndRecord = z.strictObject({
-  kind: z.literal("epoch_end"),
-  time_unix_ms: UnixMs,
-  next: z.int().min(1),
-});
-
 export const SessionRecord = z.discriminatedUnion("kind", [
   OpenRecord,
   LabelRecord,
@@ -148,7 +141,6 @@ export const SessionRecord = z.discriminatedUnion("kind", [
   CacheLossRecord,
   NoticeRecord,
   TurnEndRecord,
-  EpochEndRecord,
 ]);
 export type SessionRecord = z.output<typeof SessionRecord>;
 
