@@ -1,6 +1,6 @@
 // The accepting loop: one Unix socket in, one fixed upstream out, a bounded number at once.
 // At the limit it stops accepting, so callers wait in the kernel's queue and nothing is refused.
-import { type DuplexConn, relay } from "./relay.ts";
+import { closeQuietly, type DuplexConn, isGone, LOOK_MS, relay, within } from "./relay.ts";
 
 export interface Acceptor {
   accept(): Promise<DuplexConn>;
@@ -39,13 +39,18 @@ export async function forward(
 }
 
 async function carryOne(client: DuplexConn, dial: () => Promise<DuplexConn>): Promise<void> {
-  let upstream: DuplexConn;
+  const dialing = dial();
   try {
-    upstream = await dial();
+    while (!await within(dialing, LOOK_MS)) {
+      if (!await isGone(client)) continue;
+      client.close();
+      dialing.then(closeQuietly, () => {});
+      return;
+    }
   } catch {
     // The server is down: the caller sees the end of its connection and says so to the owner.
     client.close();
     return;
   }
-  await relay(client, upstream);
+  await relay(client, await dialing);
 }

@@ -14,7 +14,8 @@ export interface DuplexConn {
 }
 
 const BLOCK_BYTES = 65_536;
-const LOOK_MS = 200;
+/** How often a client that nothing is read from is looked at. */
+export const LOOK_MS = 200;
 
 /** Relays until both ways have ended; both connections are closed when it resolves. Never rejects. */
 export async function relay(client: DuplexConn, upstream: DuplexConn): Promise<void> {
@@ -39,13 +40,15 @@ export async function relay(client: DuplexConn, upstream: DuplexConn): Promise<v
   closeBoth();
 }
 
-/** Whether a promise settles in time; its timer does not outlive it. */
-async function within(promise: Promise<void>, ms: number): Promise<boolean> {
+/** Whether a promise is fulfilled in time; rejects with it. Its timer does not outlive it. */
+export async function within(promise: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), ms));
-  const inTime = await Promise.race([promise.then(() => true), late]);
-  clearTimeout(timer);
-  return inTime;
+  try {
+    return await Promise.race([promise.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Copies one way; true when it ended by the sender's half-close, false when it broke. */
@@ -68,7 +71,7 @@ async function carry(from: DuplexConn, to: DuplexConn): Promise<boolean> {
  * Tells a peer that has closed from one that only finished sending: a write of no bytes fails on a
  * Unix socket whose other end is closed, and does nothing to one that is half closed.
  */
-async function isGone(conn: DuplexConn): Promise<boolean> {
+export async function isGone(conn: DuplexConn): Promise<boolean> {
   try {
     await conn.write(new Uint8Array(0));
     return false;
@@ -78,7 +81,7 @@ async function isGone(conn: DuplexConn): Promise<boolean> {
   }
 }
 
-function closeQuietly(conn: DuplexConn): void {
+export function closeQuietly(conn: DuplexConn): void {
   try {
     conn.close();
   } catch {

@@ -3,6 +3,7 @@ import { strictEqual } from "node:assert";
 import { createHash } from "node:crypto";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import { forward } from "./forwarder.ts";
+import type { DuplexConn } from "./relay.ts";
 
 interface Rig {
   readonly path: string;
@@ -166,6 +167,33 @@ Deno.test("forward() holds a writer back while nobody reads", async () => {
   await flood;
   upstream.close();
   await stop();
+});
+
+Deno.test("forward() keeps no place for a client that left while the server could not be reached", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/infer.sock`;
+  const listener = Deno.listen({ transport: "unix", path });
+  const late = Promise.withResolvers<DuplexConn>();
+  let dialed = 0;
+  let isStopping = false;
+  const dial = () => (++dialed <= 2 ? late.promise : Promise.reject(new Error("down")));
+  const done = forward(listener, dial, 2, () => isStopping);
+  const leaving = [await connect(path), await connect(path)];
+  for (const conn of leaving) conn.close();
+  const next = await connect(path);
+  strictEqual((await readAll(next)).length, 0);
+  strictEqual(dialed, 3);
+  next.close();
+  // A connection that comes about after all belongs to nobody.
+  let closed = 0;
+  const nothing = () => Promise.resolve(0);
+  const close = () => void closed++;
+  late.resolve({ read: nothing, write: nothing, closeWrite: () => Promise.resolve(), close });
+  isStopping = true;
+  listener.close();
+  await done;
+  strictEqual(closed, 2);
+  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("forward() lets callers beyond the limit wait until one has ended", async () => {
