@@ -45,6 +45,8 @@ export interface Audit {
    * the log's own word, whatever the clock says, what is older lies a month back at the least.
    */
   readonly formerUnixMs: number;
+  /** The time of the newest record when this was opened, by its own word. */
+  readonly lastUnixMs: number;
   /** Whether this log holds that record. */
   holds(witness: Head): boolean;
   /** The last `count` lines as stored up to record `end`, oldest first. */
@@ -110,18 +112,20 @@ export function openAudit(
   for (const name of before) {
     for (const record of recordsIn(ports.disk, `${folder}/${name}`)) onRecord(record);
   }
+  let lastUnixMs = 0;
   for (const item of readChain(ports.disk, path, AUDIT_DOMAIN, FILE_START)) {
     if (!item.ok) {
       opened.value.chain.close();
       return broken(item);
     }
     remember(heads, item.value);
+    lastUnixMs = Date.parse(Object(item.value.value).time);
     const record = auditRecordOf(item.value.value);
     if (record !== null) onRecord(record);
   }
   const month = files.value.filter((name) => name < opened.value.chain.file()).at(-1);
   const formerUnixMs = month === undefined ? 0 : Date.parse(month.slice(0, 7));
-  return ok({ ...auditOf(ports, folder, opened.value.chain, heads), formerUnixMs });
+  return ok({ ...auditOf(ports, folder, opened.value.chain, heads), formerUnixMs, lastUnixMs });
 }
 
 /** As `verify`, for a log that could not be opened for the reason `failure`. */
@@ -198,7 +202,7 @@ function auditOf(
   folder: string,
   first: Chain,
   heads: Map<number, string>,
-): Omit<Audit, "formerUnixMs"> {
+): Omit<Audit, "formerUnixMs" | "lastUnixMs"> {
   let chain = first;
   const paths = () => {
     const names = auditFiles(ports.disk, folder);

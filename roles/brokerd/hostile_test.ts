@@ -358,6 +358,26 @@ Deno.test("open() a session whose id is of the future is not opened anew when it
   await next.close();
 });
 
+Deno.test("open() a session without its file is not opened anew by a brokerd whose clock was behind at its start", async () => {
+  const test = testHouse();
+  const house = test.open();
+  const session = openChat(house);
+  const secret = { class: "secret", untrusted: true } as const;
+  ok(house.sessions.raise(session, secret, "a page").ok);
+  const now = test.clock.nowUnixMs();
+  test.clock.setWall(now + 2 * 86_400_000);
+  ok(house.audit.rotateIfDue().ok);
+  await house.close();
+  test.disk.unlink(`${HOME}/broker/sessions/${session}.json`);
+  test.clock.setWall(now - 40 * 86_400_000);
+  const next = test.open();
+  test.clock.setWall(now + 3 * 86_400_000);
+  const again = next.sessions.open({ session, kind: "chat", job: null, workspace: null });
+  ok(again.ok);
+  deepStrictEqual(again.value.label, secret);
+  await next.close();
+});
+
 Deno.test("auditRoutes() a repair that is asked for twice at once puts nothing sound aside", async () => {
   const test = testHouse();
   const house = test.open();

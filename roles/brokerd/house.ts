@@ -90,7 +90,9 @@ export function openHouse(given: HousePorts): Result<House> {
   if (!audit.ok) return audit;
   const forgetUnixMs = Math.min(clock.nowUnixMs() - REMEMBERED_MS, audit.value.formerUnixMs);
   const results = callResultsIn(disk, `${home}/broker/results`, forgetUnixMs);
-  const sessions = sessionsIn(ports, audit.value, replayed);
+  // Not the clock alone: it may be behind at a start and right soon after.
+  const bornUnixMs = Math.max(clock.nowUnixMs(), audit.value.lastUnixMs);
+  const sessions = sessionsIn(ports, audit.value, replayed, bornUnixMs);
   if (!results.ok) return results;
   const parts = { ports, audit: audit.value, results: results.value, sessions };
   const ended = endOpenStarts(starts, parts);

@@ -75,9 +75,13 @@ type SessionPorts = { readonly disk: Disk; readonly clock: Clock; readonly home:
 
 type Rise = Parameters<Sessions["raise"]>;
 
-/** What the whole log says; it is read once in a life, and only for an id older than that life. */
-function teller(clock: Clock, audit: Audit, replayed: Map<SessionId, SessionState>) {
-  const bornUnixMs = clock.nowUnixMs();
+/** What the whole log says; it is read once in a life, and only for an id that may be older than that. */
+function teller(
+  clock: Clock,
+  audit: Audit,
+  replayed: Map<SessionId, SessionState>,
+  bornUnixMs: number,
+) {
   let whole: Map<SessionId, SessionState> | null = null;
   return (session: SessionId): SessionState | null => {
     // The file with a session's opening, and every later one, has been replayed.
@@ -94,18 +98,22 @@ function teller(clock: Clock, audit: Audit, replayed: Map<SessionId, SessionStat
   };
 }
 
-/** `replayed` is what the audit log's newest file says; it is joined to the files as they are read. */
+/**
+ * `replayed` is what the audit log's newest file says; it is joined to the files as they are read. Nothing
+ * that an earlier life opened was made after `bornUnixMs`.
+ */
 export function sessionsIn(
   ports: SessionPorts,
   audit: Audit,
   replayed: Map<SessionId, SessionState>,
+  bornUnixMs: number,
 ): Sessions {
   const { disk, home } = ports;
   const folder = `${home}/broker/sessions`;
   const live = new Map<SessionId, SessionState>();
   const pathOf = (session: SessionId) => `${folder}/${session}.json`;
 
-  const told = teller(ports.clock, audit, replayed);
+  const told = teller(ports.clock, audit, replayed, bornUnixMs);
 
   function find(session: SessionId): SessionState | null {
     const known = live.get(session);

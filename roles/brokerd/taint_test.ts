@@ -163,6 +163,7 @@ Deno.test("find() a fresh id of this life costs no reading of the log, an older 
     { ...test.ports },
     { ...house.audit, records: () => (reads++, plain()) },
     new Map(),
+    test.clock.nowUnixMs(),
   );
   test.clock.setWall(test.clock.nowUnixMs() + 1);
   strictEqual(counted.find(fresh), null);
