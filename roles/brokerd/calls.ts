@@ -127,7 +127,10 @@ export class Calls {
     if (live === undefined) return ok(null);
     if (live.request.session !== session) return anotherSession(call);
     live.abort.abort();
-    return live.state === "running" ? ok(null) : this.#step(live);
+    if (live.state === "running") return ok(null);
+    const ended = this.#step(live);
+    if (!ended.ok) this.#surely(live, () => this.#step(live));
+    return ended;
   }
 
   /** Ends everything that runs, waits or asks; the switch itself is thrown already. */

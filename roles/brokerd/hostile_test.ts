@@ -100,6 +100,18 @@ Deno.test("cancel() an approved call that waits for room ends at once and never 
     ok(house.calls.isIdle());
   }));
 
+Deno.test("cancel() a question that is withdrawn on a full disk is closed once there is room", () =>
+  withHouse(ASK, async (house, test) => {
+    const one = await asks(house);
+    const room = full(test, "/results/");
+    ok(!house.calls.cancel(one.session, one.call).ok);
+    room();
+    await test.clock.advance(4_000);
+    strictEqual(stateOf(house, one), "withdrawn");
+    strictEqual(house.approvals.list("pending").length, 0);
+    deepStrictEqual(test.fake.runs, []);
+  }));
+
 Deno.test("halt() what waited at a stop on a full disk does not start after the resume", () =>
   withHouse(ASK, async (house, test) => {
     const held = await busy(house, test);
