@@ -1,6 +1,7 @@
 // Keeps the daemons of one home running for development: starts each through launch/serve under its
 // real flags, restarts what dies with a growing pause, keeps each role's log, stops all on request.
 // It holds no permission check of its own; it is no part of a deployment, where units take its place.
+import { systemClock } from "../shared/clock/clock.ts";
 import { type Role, ROLES, servedBy, socketPath } from "../shared/wire/sockets.ts";
 import { escapeForDisplay } from "../shared/text/escape.ts";
 import { messageOf } from "../shared/results/result.ts";
@@ -89,7 +90,7 @@ async function keep(
     if (performance.now() - startedMs > STEADY_MS) pauseMs = FIRST_PAUSE_MS;
     const end = status.signal === null ? `status ${status.code}` : status.signal;
     options.say(`${program.name} ended (${end}): ${lastLine(options.home, program.name)}`);
-    await pause(pauseMs, stopping);
+    await systemClock.sleep(pauseMs, stopping);
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
 }
@@ -165,7 +166,7 @@ async function ready(
   while (performance.now() < untilMs && !stopping.aborted) {
     for (const path of wanted) if (!open.has(path) && await accepts(path)) open.add(path);
     if (open.size === wanted.length) return true;
-    await pause(25, stopping);
+    await systemClock.sleep(25, stopping);
   }
   return false;
 }
@@ -177,17 +178,4 @@ async function accepts(path: string): Promise<boolean> {
   } catch {
     return false; // absent or refusing: not ready yet, which is the answer
   }
-}
-
-function pause(ms: number, stopping: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      stopping.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    stopping.addEventListener("abort", done);
-    if (stopping.aborted) done();
-  });
 }

@@ -1,9 +1,12 @@
 // The local modules of memoryd's one Worker. A Worker's whole graph must be readable to the role that
 // starts it, module by module, so the list is asked of Deno and never written by hand.
+import { z } from "zod";
 import type { Role } from "../shared/wire/sockets.ts";
 
 /** The one module that memoryd starts as a Worker, below the source folder. */
 export const WORKER_MODULE = "roles/memoryd/search_worker.ts";
+
+const Graph = z.object({ modules: z.array(z.object({ local: z.string().nullish() })) });
 
 /** Absolute paths of the Worker's local modules, sorted; empty for every role but memoryd. */
 export function workerFiles(role: Role, source: string): string[] {
@@ -16,18 +19,6 @@ export function workerFiles(role: Role, source: string): string[] {
     stderr: "null",
   }).outputSync();
   if (!asked.success) return [];
-  return localModules(JSON.parse(new TextDecoder().decode(asked.stdout)));
-}
-
-function localModules(info: unknown): string[] {
-  const modules: unknown = typeof info === "object" && info !== null
-    ? Reflect.get(info, "modules")
-    : [];
-  if (!Array.isArray(modules)) return [];
-  return modules
-    .map((module: unknown) =>
-      typeof module === "object" && module !== null ? Reflect.get(module, "local") : undefined
-    )
-    .filter((path) => typeof path === "string")
-    .sort();
+  const { modules } = Graph.parse(JSON.parse(new TextDecoder().decode(asked.stdout)));
+  return modules.flatMap(({ local }) => local ?? []).sort();
 }

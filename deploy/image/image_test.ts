@@ -62,7 +62,13 @@ Deno.test("tree() takes no path that could leave the image or be there twice", (
 
 Deno.test("moduleFiles() takes nothing from outside the source folder", () => {
   for (
-    const line of ['import { z } from "zod";', 'import x from "npm:x";', 'import "./side.ts";']
+    const line of [
+      'import { z } from "zod";',
+      'import x from "npm:x";',
+      'import "./side.ts";',
+      'import { x } from "../../x.ts";',
+      'import { x } from "./a/../../../x.ts";',
+    ]
   ) {
     throws(() => moduleFiles([{ name: "t", main: "t/main.ts" }], () => line), TypeError, line);
   }

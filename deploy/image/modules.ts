@@ -6,6 +6,7 @@
 // and the result depends on the sources and the runtime only. Of packages exactly the modules listed in
 // packages.ts are copied, unchanged; any other is an error, so nothing third-party gets in unseen.
 import { stripTypeScriptTypes } from "node:module";
+import { posix } from "node:path";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { checkLock, isPackageFile, packageFile, packagePlace } from "./packages.ts";
 import { file, type TreeEntry } from "./tree.ts";
@@ -54,25 +55,17 @@ function placeOf(path: string, named: ReadonlyMap<string, string>): string {
 function resolve(from: string, specifier: string): string {
   const kept = packageFile(specifier);
   if (kept !== null) return kept;
-  if (!(isPackageFile(from) ? /^\.{1,2}\/.*\.js$/ : /^\.{1,2}\/.*\.ts$/).test(specifier)) {
+  const path = posix.join(posix.dirname(from), specifier);
+  const form = isPackageFile(from) ? /^\.{1,2}\/.*\.js$/ : /^\.{1,2}\/.*\.ts$/;
+  if (!form.test(specifier) || path.startsWith("../")) {
     throw new TypeError(
       `${from} imports ${specifier}: only modules of the source folder can be in the image`,
     );
   }
-  const parts = from.split("/").slice(0, -1);
-  for (const part of specifier.split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== ".") parts.push(part);
-  }
-  return parts.join("/");
+  return path;
 }
 
 function relative(from: string, to: string): string {
-  const base = from.split("/").slice(0, -1);
-  const goal = to.split("/");
-  while (base.length > 0 && base[0] === goal[0]) {
-    base.shift();
-    goal.shift();
-  }
-  return base.length > 0 ? "../".repeat(base.length) + goal.join("/") : `./${goal.join("/")}`;
+  const path = posix.relative(posix.dirname(from), to);
+  return path.startsWith("../") ? path : `./${path}`;
 }

@@ -1,6 +1,6 @@
 // The calls that have a way out now. A way exists exactly as long as brokerd's connection that asked for
 // it; when that ends, for whatever reason, the socket is gone.
-import type { Clock } from "../../shared/clock/clock.ts";
+import { type Clock, inTime } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import type { EgressdConfig } from "../../shared/config/egressd.ts";
 import type { CallId } from "../../shared/ids/ids.ts";
@@ -15,7 +15,7 @@ import type {
 } from "../../shared/wire/egress.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import { MAX_CHUNK_BYTES } from "../../shared/wire/limits.ts";
-import type { Io } from "../../shared/wire/listen.ts";
+import { aborted, type Io } from "../../shared/wire/listen.ts";
 import { type Client, openCallSocket } from "./call_socket.ts";
 import { forward, isOwnHeader, type RequestLine, type Way } from "./forward.ts";
 
@@ -124,7 +124,7 @@ async function serveCall(
   }, ports.log);
   try {
     const isThere = await io.event({ kind: "opened", body: { folder } });
-    if (isThere) await gone(io.signal);
+    if (isThere) await aborted(io.signal);
   } finally {
     over.abort();
     call.waiting?.go(false);
@@ -151,17 +151,7 @@ async function record(
   if (waits) call.waiting = { n, go: answer.resolve };
   if (!await io.event({ kind: "request", body: { n, ...line } })) return false;
   if (!waits) return true;
-  const enough = new AbortController();
-  const late = clock.sleep(GO_MS, enough.signal).then(() => false);
-  const mayLeave = await Promise.race([answer.promise, late]);
-  enough.abort();
+  const mayLeave = await inTime(clock, answer.promise, GO_MS, false);
   call.waiting = null;
   return mayLeave;
-}
-
-function gone(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -7,7 +7,7 @@
 // 4. Whatever cannot be read, matched or told to brokerd is refused before a byte leaves.
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { readHttpUrl } from "../../shared/url/origin.ts";
-import { joinBytes } from "../../shared/wire/chunks.ts";
+import { readCapped } from "../../shared/wire/chunks.ts";
 
 const HOP_HEADERS = [
   "connection",
@@ -91,17 +91,8 @@ function plain(status: number, text: string): Response {
 }
 
 /** The whole body, or null when it is longer than allowed. Throws when it does not come in time. */
-async function bodyOf(request: Request, way: Way): Promise<Uint8Array<ArrayBuffer> | null> {
-  if (request.body === null) return new Uint8Array();
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  const timely = request.body.pipeThrough(new TransformStream(), { signal: way.signal });
-  for await (const piece of timely) {
-    length += piece.length;
-    if (length > way.requestBytes) return null;
-    pieces.push(piece);
-  }
-  return new Uint8Array(joinBytes(pieces));
+function bodyOf({ body }: Request, { signal, requestBytes }: Way) {
+  return readCapped(body?.pipeThrough(new TransformStream(), { signal }) ?? [], requestBytes);
 }
 
 function withoutHop(headers: Headers, more: readonly string[]): Headers {

@@ -107,13 +107,12 @@ async function oneConnection(
   clock.sleep(timers.helloMs, ended.signal).then(() => {
     if (!isUp) end();
   });
-  while (!ended.signal.aborted) {
+  for (;;) {
     await clock.sleep(timers.pingMs, ended.signal);
-    if (ended.signal.aborted) break;
-    if (waitsFor !== null) break;
+    if (ended.signal.aborted || waitsFor !== null) break;
     ping();
   }
-  ended.abort();
+  end();
   signal.removeEventListener("abort", end);
   wire.close();
   return isUp;

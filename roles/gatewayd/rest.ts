@@ -10,7 +10,7 @@
 import type { z } from "zod";
 import type { Secret } from "../../shared/secrets/secret_store.ts";
 import { messageOf } from "../../shared/results/result.ts";
-import { joinBytes } from "../../shared/wire/chunks.ts";
+import { readCapped } from "../../shared/wire/chunks.ts";
 import { canonicalText, decodeLossy } from "../../shared/wire/codec.ts";
 import { AppError, parseSaid } from "./mattermost.ts";
 import type { Parts } from "./parts.ts";
@@ -61,6 +61,7 @@ export function makeRest(options: RestOptions) {
     const abort = new AbortController();
     const over = new AbortController();
     const stop = () => abort.abort();
+    // AbortSignal.any would keep what it makes for as long as the channel lives.
     options.signal.addEventListener("abort", stop);
     if (options.signal.aborted) stop();
     options.clock.sleep(timers.requestMs, over.signal).then(stop);
@@ -72,7 +73,7 @@ export function makeRest(options: RestOptions) {
         redirect: "manual",
         signal: abort.signal,
       });
-      const bytes = await capped(response, maxBytes);
+      const bytes = await readCapped(response.body ?? [], maxBytes);
       const { status, headers } = response;
       const now = headers.get("X-Version-Id") ?? version;
       if (version !== "" && now !== version) options.onVersion();
@@ -155,19 +156,6 @@ function refusalOf({ status, bytes }: Raw) {
   const error = AppError.safeParse(parseSaid(decodeLossy(bytes)));
   const id = error.success ? error.data.id.slice(0, 200) : "";
   return { status, id, detail: `${status} ${id}` };
-}
-
-/** The body, or null when it is longer than it may be. */
-async function capped(response: Response, maxBytes: number): Promise<Uint8Array | null> {
-  if (response.body === null) return new Uint8Array();
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of response.body) {
-    size += piece.length;
-    if (size > maxBytes) return null;
-    pieces.push(piece);
-  }
-  return joinBytes(pieces);
 }
 
 function patienceMs(headers: Headers, timers: Timers): number {

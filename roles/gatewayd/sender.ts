@@ -110,8 +110,6 @@ async function work(desk: Desk, channel: string, worker: Worker): Promise<void> 
     }
     const woken = new AbortController();
     worker.wake = () => woken.abort();
-    const onAbort = () => woken.abort();
-    signal.addEventListener("abort", onAbort);
     const row = store.nextOut(channel);
     if (row !== undefined) {
       const isDone = await deliver(desk, row);
@@ -120,7 +118,6 @@ async function work(desk: Desk, channel: string, worker: Worker): Promise<void> 
     } else {
       await clock.sleep(await showProgress(desk, channel, worker), woken.signal);
     }
-    signal.removeEventListener("abort", onAbort);
   }
 }
 

@@ -86,6 +86,21 @@ export function chunkReader(maxBytes: number): ChunkReader {
   };
 }
 
+/** All of a stream, or null when it is longer than allowed: then no more of it is read. */
+export async function readCapped(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const read: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of pieces) {
+    size += piece.length;
+    if (size > maxBytes) return null;
+    read.push(piece);
+  }
+  return joinBytes(read);
+}
+
 /** Joins pieces into one array. */
 export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));

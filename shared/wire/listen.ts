@@ -198,7 +198,8 @@ async function acceptLoop(
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+/** Resolves when the signal has aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
