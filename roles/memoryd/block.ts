@@ -3,7 +3,7 @@
 // sees no trace of it.
 import { ok, type Result } from "../../shared/results/result.ts";
 import { escapeForDisplay } from "../../shared/text/escape.ts";
-import { entriesOf, type IdentityFile, sizeLine, textOf, tidied } from "./entries.ts";
+import { entriesOf, fullness, type IdentityFile, textOf, tidied } from "./entries.ts";
 import type { Purged } from "./purged.ts";
 import { entryProblem, formProblem } from "./text_check.ts";
 
@@ -40,7 +40,7 @@ function renderFile(file: IdentityFile, text: string, purged: Purged): Block {
   const found = (isSoul ? [tidied(text)].filter((one) => one !== "") : entriesOf(text))
     .map((entry) => ({ entry, problem: problemOf(entry) }));
   const shown = found.filter(({ problem }) => problem === null).map(({ entry }) => entry);
-  const head = isSoul ? "soul.md" : sizeLine(file, text);
+  const head = isSoul ? "soul.md" : `${file}.md (${fullness(file, text)})`;
   return {
     text: `# ${head}\n${shown.length === 0 ? "(empty)" : textOf(shown)}`,
     omitted: found.flatMap(({ entry, problem }) => {

@@ -2,7 +2,7 @@
 // named by its exact text, so an edit made for another state of the file fails and changes nothing.
 import { z } from "zod";
 import { err, ok, type Result } from "../../shared/results/result.ts";
-import { characters, type EditableFile, grouped, LIMITS, textOf, tidied } from "./entries.ts";
+import { characters, type EditableFile, fullness, LIMITS, textOf, tidied } from "./entries.ts";
 import { entryProblem } from "./text_check.ts";
 
 const entry = z.string().max(8_000);
@@ -56,13 +56,10 @@ export function applyEdit(edit: Edit, current: readonly string[]): Result<Edited
 }
 
 function overLimit(name: EditableFile, entries: readonly string[]): Result<never> | null {
-  const size = characters(textOf(entries));
-  if (size <= LIMITS[name]) return null;
-  return err(
-    "memory-over-limit",
-    `${name}.md would be ${grouped(size)} of ${grouped(LIMITS[name])} characters; ` +
-      "use consolidate to move entries to the archive",
-  );
+  const text = textOf(entries);
+  if (characters(text) <= LIMITS[name]) return null;
+  const size = `${name}.md would be ${fullness(name, text)}`;
+  return err("memory-over-limit", `${size}; use consolidate to move entries to the archive`);
 }
 
 /** An edit of any kind as what becomes of each entry. */

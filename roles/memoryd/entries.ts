@@ -33,9 +33,9 @@ export function grouped(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
-/** `memory.md (1,474 of 2,200 characters)` */
-export function sizeLine(file: EditableFile, text: string): string {
-  return `${file}.md (${grouped(characters(text))} of ${grouped(LIMITS[file])} characters)`;
+/** `1,474 of 2,200 characters` */
+export function fullness(file: IdentityFile, text: string): string {
+  return `${grouped(characters(text))} of ${grouped(LIMITS[file])} characters`;
 }
 
 /** One form of line end, no blank ends: the form in which an entry is stored and compared. */

@@ -4,7 +4,7 @@ import type { Disk } from "../../shared/disk/disk.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import { decodeLossy, decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
-import { characters, grouped, type IdentityFile, LIMITS } from "./entries.ts";
+import { characters, fullness, type IdentityFile, LIMITS } from "./entries.ts";
 import { type ParsedNotes, parseNotes } from "./notes.ts";
 
 /** Far above what any limit allows in bytes; a longer file is over its limit for certain. */
@@ -21,14 +21,10 @@ export function readIdentity(disk: Disk, folder: string, file: IdentityFile): Re
     const offset = firstBadByte(bytes.value);
     return err("memory-unavailable", `${name} is not UTF-8 at byte ${offset}`);
   }
-  const size = characters(text.value);
-  if (size <= LIMITS[file]) return text;
-  const kept = [...text.value].slice(0, LIMITS[file]).join("");
-  return err(
-    "memory-unavailable",
-    `${name} has ${grouped(size)} of ${grouped(LIMITS[file])} characters: ` +
-      `over its limit from byte ${encodeUtf8(kept).length}`,
-  );
+  if (characters(text.value) <= LIMITS[file]) return text;
+  const kept = encodeUtf8([...text.value].slice(0, LIMITS[file]).join("")).length;
+  const detail = `${name} has ${fullness(file, text.value)}: over its limit from byte ${kept}`;
+  return err("memory-unavailable", detail);
 }
 
 /** All notes, and what is in notes.md beside them. */

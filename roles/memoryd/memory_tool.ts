@@ -10,7 +10,7 @@ import { coversLabel, type Label, SESSION_START } from "../../shared/labels/labe
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { decodeUtf8, parseJson } from "../../shared/wire/codec.ts";
 import { Edit } from "./edits.ts";
-import { sizeLine, tidied } from "./entries.ts";
+import { fullness, tidied } from "./entries.ts";
 import type { MemoryStore, Origin } from "./memory_store.ts";
 import { entryProblem } from "./text_check.ts";
 
@@ -99,8 +99,8 @@ function identity(
   }
   const after = store.edit(edit, origin);
   if (!after.ok) return after;
-  const [name, size] = sizeLine(edit.file, after.value).split(" (");
-  const said = `${name} updated (${size}; it takes effect in the next session.`;
+  const size = fullness(edit.file, after.value);
+  const said = `${edit.file}.md updated (${size}); it takes effect in the next session.`;
   const fresh = "entries" in edit ? edit.entries : [edit];
   return ok(done(said + aboutLineEnds(fresh.map((one) => "text" in one ? one.text : "").join())));
 }

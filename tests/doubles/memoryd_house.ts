@@ -87,7 +87,7 @@ export async function withMemoryHouse(
   const servers = [loopRoutes(parts), brokerRoutes(parts), ownerRoutes(parts)]
     .map((routes, i) => listen({ path: `${home}/${i}.sock`, routes, log: () => {} }));
   try {
-    await run(houseOf(home));
+    await run(houseOf(home, index));
   } finally {
     for (const server of servers) await server.close();
     await index.close();
@@ -96,7 +96,8 @@ export async function withMemoryHouse(
   }
 }
 
-function houseOf(home: string): MemoryHouse {
+/** Each act ends when the index knows of it; nothing but a test waits for that. */
+function houseOf(home: string, index: Index): MemoryHouse {
   const collect = () => {
     const pieces: string[] = [];
     const onChunk = (bytes: Uint8Array) => void pieces.push(new TextDecoder().decode(bytes));
@@ -126,11 +127,13 @@ function houseOf(home: string): MemoryHouse {
       });
       ok(reply.ok, reply.ok ? "" : `${reply.code}: ${reply.detail}`);
       const { code, label } = reply.value.body;
+      if (tool === "memory") await index.update(null);
       return { text: pieces.join(""), code, label };
     },
     updated: async (session) => {
       const body = SESSION_UPDATED.request.shape.body.parse({ session: chatId(session) });
       ok((await call(`${home}/0.sock`, SESSION_UPDATED, body)).ok);
+      await index.update(null);
     },
     read: (name) => Deno.readTextFileSync(`${home}/memory/${name}`),
   };
