@@ -409,17 +409,24 @@ Deno.test("verify() names the record that was changed, and a head that was never
   await house.close();
 });
 
-Deno.test("verify() sees every flipped bit of a log, whatever it hits", async () => {
+Deno.test("verify() sees every flipped bit of a log of two files, whatever it hits", async () => {
   const test = await filled();
   const house = test.open();
-  const log = encodeUtf8(textOf(test));
-  for (let bit = 0; bit < log.length * 8; bit++) {
-    const at = bit >> 3;
-    const flipped = log.with(at, (log[at] ?? 0) ^ (1 << (bit & 7)));
-    test.disk.plant(LOG, flipped);
-    const verified = await house.audit.verify(null, () => {});
-    ok(verified.ok && !verified.value.is_whole, `byte ${at}, bit ${bit & 7}`);
+  test.clock.setWall(test.clock.nowUnixMs() + 2 * DAY);
+  ok(house.audit.rotateIfDue().ok);
+  openChat(house);
+  for (const path of [LOG, `${HOME}/audit/2026-12.jsonl`]) {
+    const log = encodeUtf8(textOf(test, path));
+    for (let bit = 0; bit < log.length * 8; bit++) {
+      const at = bit >> 3;
+      test.disk.plant(path, log.with(at, (log[at] ?? 0) ^ (1 << (bit & 7))));
+      const verified = await house.audit.verify(null, () => {});
+      ok(verified.ok && !verified.value.is_whole, `${path}, byte ${at}, bit ${bit & 7}`);
+    }
+    test.disk.plant(path, log);
   }
+  const whole = await house.audit.verify(null, () => {});
+  ok(whole.ok && whole.value.is_whole);
   await house.close();
 });
 
