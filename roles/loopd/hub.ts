@@ -25,7 +25,7 @@ export function outboxItem(entry: OutboxEntry): Said<typeof OutboxItem> {
   return { kind: "outbox_item", body };
 }
 
-type Watcher = { queue: HubEvent[]; isBehind: boolean; wake(): void };
+type Watcher = { readonly queue: HubEvent[]; wake(): void };
 
 export type Hub = ReturnType<typeof makeHub>;
 
@@ -34,7 +34,6 @@ export function makeHub() {
   const tell = (event: HubEvent) => {
     for (const watcher of watchers) {
       if (!joined(watcher.queue, event)) watcher.queue.push(event);
-      if (watcher.queue.length > MAX_QUEUED) watcher.isBehind = true;
       watcher.wake();
     }
   };
@@ -75,13 +74,13 @@ async function* watchEvents(
   watchers: Set<Watcher>,
   signal: AbortSignal,
 ): AsyncGenerator<HubEvent, "gone" | "too slow"> {
-  const watcher: Watcher = { queue: [], isBehind: false, wake: () => {} };
+  const watcher: Watcher = { queue: [], wake: () => {} };
   const onAbort = () => watcher.wake();
   watchers.add(watcher);
   signal.addEventListener("abort", onAbort);
   try {
     while (!signal.aborted) {
-      if (watcher.isBehind) return "too slow";
+      if (watcher.queue.length > MAX_QUEUED) return "too slow";
       const next = watcher.queue.shift();
       if (next !== undefined) {
         yield next;

@@ -5,23 +5,23 @@ import { sha256Hex } from "../../shared/tool/digest.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { Model } from "./model.ts";
 
-export interface ModelFacts {
-  readonly build: string | null;
-  readonly model: string | null;
-  readonly templateSha256: string | null;
-  /** Whether the template asks for the date, which would change the prefix by itself. */
-  readonly printsDate: boolean;
-  readonly nCtx: number | null;
-  readonly slots: number | null;
-}
-
 const Props = z.object({
   build_info: z.string().nullish(),
   model_alias: z.string().nullish(),
   chat_template: z.string().nullish(),
   total_slots: z.int().min(0).nullish(),
   default_generation_settings: z.object({ n_ctx: z.int().min(0).nullish() }).nullish(),
-});
+}).transform((props) => ({
+  build: props.build_info?.slice(0, 200) ?? null,
+  model: props.model_alias?.slice(0, 200) ?? null,
+  templateSha256: props.chat_template ? sha256Hex(encodeUtf8(props.chat_template)) : null,
+  /** Whether the template asks for the date, which would change the prefix by itself. */
+  printsDate: /strftime_now|date_string|datetime/.test(props.chat_template ?? ""),
+  nCtx: props.default_generation_settings?.n_ctx ?? null,
+  slots: props.total_slots ?? null,
+}));
+/** What the server does not tell is null. */
+export type ModelFacts = z.output<typeof Props>;
 
 const Models = z.object({
   data: z.array(z.object({
@@ -67,18 +67,9 @@ export async function slotsOf(model: Pick<Model, "look">, name: string) {
   return parsed.success ? parsed.data : null;
 }
 
-/** The properties of the loaded model; what the server does not tell is null. */
+/** The properties of the loaded model. */
 export async function modelFacts(model: Model, name: string): Promise<Result<ModelFacts>> {
   const query = new URLSearchParams({ model: name, autoload: "false" });
   const seen = await model.look(`/props?${query}`);
-  if (!seen.ok) return seen;
-  const props: z.output<typeof Props> = Props.safeParse(seen.value).data ?? {};
-  return ok({
-    build: props.build_info?.slice(0, 200) ?? null,
-    model: props.model_alias?.slice(0, 200) ?? null,
-    templateSha256: props.chat_template ? sha256Hex(encodeUtf8(props.chat_template)) : null,
-    printsDate: /strftime_now|date_string|datetime/.test(props.chat_template ?? ""),
-    nCtx: props.default_generation_settings?.n_ctx ?? null,
-    slots: props.total_slots ?? null,
-  });
+  return seen.ok ? ok(Props.safeParse(seen.value).data ?? Props.parse({})) : seen;
 }

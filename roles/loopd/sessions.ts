@@ -14,7 +14,7 @@ import type { Memory } from "./memory.ts";
 import type { OpenSessions } from "./open_sessions.ts";
 import { turnOrder } from "./request.ts";
 import { createSession, openSession, type SessionFile } from "./session_files.ts";
-import { sessionKind, slotOf } from "./session_kind.ts";
+import { sessionKind } from "./session_kind.ts";
 import { isFromElsewhere, shownMessage } from "./tool_result.ts";
 import { aside, type House, type OpenSession, runTurn } from "./turn.ts";
 
@@ -221,7 +221,6 @@ function keep(all: All, file: SessionFile): Live {
   if (idle.length >= KEPT_OPEN && idle[0] !== undefined) shut(all, idle[0]);
   const live: Live = {
     file,
-    slot: slotOf(file.id, all.house.config),
     sent: undefined,
     isAnswered: false,
     catalogs: null,

@@ -21,6 +21,7 @@ import type { Outbox } from "./outbox.ts";
 import type { Ports } from "./ports.ts";
 import { extendPrefix, recordsOf, requestBody, type SentPrefix, turnOrder } from "./request.ts";
 import type { SessionFile } from "./session_files.ts";
+import { slotOf } from "./session_kind.ts";
 import type { Slots } from "./slots.ts";
 import { isArguments } from "./tool_arguments.ts";
 import { answerUnanswered, performCall } from "./turn_calls.ts";
@@ -55,7 +56,6 @@ export function aside({ background }: House, work: Promise<void>): void {
 /** A session with its files open. */
 export interface OpenSession {
   readonly file: SessionFile;
-  readonly slot: number;
   sent: SentPrefix | undefined;
   /** Whether the last request that this process sent was answered; false when it sent none. */
   isAnswered: boolean;
@@ -121,13 +121,14 @@ function isDisk(failure: Err): boolean {
 
 async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>> {
   const { house, session } = turn;
-  const { slot, file } = session;
+  const { file } = session;
+  const slot = slotOf(file.id, house.config);
   const onPlace = (place: number) => house.hub.state(file.id, turn.turn, "queued", { place });
   const release = await house.slots.acquire({ slot, as, signal: turn.signal, onPlace });
   if (release === null) return err("turn-cancelled", "Left the queue");
   const otherUser = house.slotUsers.get(slot);
   try {
-    const asked = await askHoldingSlot(turn);
+    const asked = await askHoldingSlot(turn, slot);
     if (!asked.ok) return asked;
     const loss = cacheLoss(turn.turn, asked.value.answer.timings, file.records, {
       nowUnixMs: house.ports.clock.nowUnixMs(),
@@ -151,13 +152,14 @@ async function askModel(turn: Turn, as: "fresh" | "back"): Promise<Result<null>>
 
 async function askHoldingSlot(
   turn: Turn,
+  slot: number,
 ): Promise<Result<{ readonly answer: Answer; readonly isFirstSight: boolean }>> {
   const { house, session } = turn;
   const { model, thinking_tokens } = house.config.inference;
   const ready = await readyOrCancelled(turn);
   if (!ready.ok) return ready;
   const { baseline, records, id } = session.file;
-  const body = requestBody(baseline, records, turn.turn, { model, slot: session.slot });
+  const body = requestBody(baseline, records, turn.turn, { model, slot });
   const sent = extendPrefix(session.sent, body.messages);
   if (!sent.ok) return sent;
   session.sent = sent.value;
@@ -169,7 +171,7 @@ async function askHoldingSlot(
   );
   house.hub.state(id, turn.turn, "reading", { percent: 0 });
   const asked = await house.model.ask(body.bytes, {
-    slot: session.slot,
+    slot,
     signal: turn.signal,
     thinkingLeft: Math.max(1, thinking_tokens - used),
     onPiece: tellPieces(turn),

@@ -204,3 +204,22 @@ Deno.test("delta() cuts a giant piece into small ones and no character in two", 
   await events.next();
   strictEqual(told.join(""), text);
 });
+
+Deno.test("watch() ends a watcher that falls behind, and no other", async () => {
+  const hub = makeHub();
+  const over = new AbortController();
+  const [slow, quick] = [hub.watch(over.signal), hub.watch(over.signal)];
+  const [session, turn] = [newSession(), TurnId.parse(`t-${"0".repeat(26)}`)];
+  const behind = slow.next();
+  for (let i = 0; i < 2_001; i++) {
+    const next = quick.next();
+    hub.state(session, turn, "reading", { percent: i % 100 });
+    strictEqual((await next).done, false);
+    if (i === 0) strictEqual((await behind).done, false);
+  }
+  hub.state(session, turn, "writing");
+  deepStrictEqual(await slow.next(), { done: true, value: "too slow" });
+  strictEqual((await quick.next()).done, false);
+  over.abort();
+  deepStrictEqual(await quick.next(), { done: true, value: "gone" });
+});
