@@ -75,8 +75,8 @@ export function fileRoutes(parts: Parts): Route[] {
     on(MEMORY_PURGE, async ({ session, why, mode }, io) => {
       const isHidden = mode === "hide";
       const found = sure(parts, isHidden ? store.purge(session, why) : store.broughtBy(session));
-      if (!found.ok) return found;
       if (isHidden) {
+        // Also after a failure, which may have come when the list held the purge.
         await parts.index.update(session);
         await parts.index.update(null);
         // Nothing finds it any more; a new file keeps no trace of it in pages that are free.
@@ -84,6 +84,7 @@ export function fileRoutes(parts: Parts): Route[] {
           if (!made.ok) parts.warn(`After the purge: ${made.code}: ${made.detail}`);
         });
       }
+      if (!found.ok) return found;
       const { entries, notes } = found.value;
       await io.chunk(encodeUtf8(canonicalText({ entries, notes })));
       const counts = { entries: entries.length, notes: notes.length };

@@ -123,6 +123,22 @@ Deno.test("memory_purge leaves in sight what the session only moved or dropped",
   });
 });
 
+Deno.test("memory_purge hides at once what it listed, though a file could not be cleaned", async () => {
+  await withHouse(async ({ home, tool, updated, block }) => {
+    await tool("memory", add("poison entry"), { session: 1 });
+    writeBaseline(home, chatId(1));
+    writeRecords(home, chatId(1), [userRecord("poison said")]);
+    await updated(1);
+    assert.deepEqual(await found(home, "poison"), ["poison said"]);
+    Deno.mkdirSync(`${home}/memory/memory.md.tmp/kept`, { recursive: true });
+    const hide = { session: session(1), why: "planted", mode: "hide" } as const;
+    assert.ok(!(await call(`${home}/2.sock`, MEMORY_PURGE, hide, { onChunk: () => {} })).ok);
+    assert.deepEqual(await found(home, "poison"), []);
+    const shown = await block();
+    assert.ok(typeof shown !== "string" && !shown.text.includes("poison"));
+  });
+});
+
 Deno.test("a purge holds though an editor took the end of its line, and a half one is passed over", async () => {
   await withHouse(async ({ home, tool, read }) => {
     const path = `${home}/memory/purged.jsonl`;
