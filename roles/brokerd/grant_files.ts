@@ -6,8 +6,7 @@
 //    when anything about them has changed.
 // 3. What a grant names is compared by real path, at load and again before a call starts.
 import { parse } from "smol-toml";
-import { parseConfig } from "../../shared/config/load.ts";
-import { lineOfKey } from "../../shared/config/toml_lines.ts";
+import { lineOfKey, parseConfig } from "../../shared/config/load.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readWhole } from "../../shared/disk/durable.ts";
 import type { Result } from "../../shared/results/result.ts";

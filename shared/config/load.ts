@@ -7,7 +7,6 @@ import type { ErrorCode } from "../results/codes.ts";
 import { err, messageOf, ok, type Result } from "../results/result.ts";
 import { escapeForDisplay } from "../text/escape.ts";
 import { nearestWord } from "./distance.ts";
-import { lineOfKey } from "./toml_lines.ts";
 
 type Issue = z.core.$ZodIssue;
 type Source = { readonly toml: string; readonly file: string; readonly schema: z.ZodType };
@@ -92,6 +91,31 @@ function closestBranch(branches: readonly (readonly Issue[])[]): Issue | undefin
 /** A mistyped key explains the missing one beside it, so it is told first. */
 function foremost(issues: readonly Issue[]): Issue | undefined {
   return issues.find((issue) => issue.code === "unrecognized_keys") ?? issues[0];
+}
+
+/** The line, from 1, on which a key's entry begins, or the nearest thing around it; for a text that parses. */
+export function lineOfKey(toml: string, path: readonly PropertyKey[]): number {
+  const lines = toml.split("\n");
+  /** Whether so many lines hold the key; null when they end inside an entry. */
+  const holds = (count: number, key: readonly PropertyKey[]) => {
+    const table = parseToml(lines.slice(0, count).join("\n"), "", "config-invalid");
+    return table.ok ? valueAt(table.value, key) !== undefined : null;
+  };
+  let key = path;
+  while (key.length > 0 && holds(lines.length, key) !== true) key = key.slice(0, -1);
+  if (key.length === 0) return 1;
+  // Between two cuts that fall between entries, of which only the later one holds the key.
+  let without = 0;
+  let within = lines.length;
+  for (;;) {
+    const middle = (without + within) >> 1;
+    const below = Array.from({ length: middle - without }, (_, i) => middle - i);
+    const above = Array.from({ length: within - middle - 1 }, (_, i) => middle + 1 + i);
+    const cut = [...below, ...above].find((count) => holds(count, key) !== null);
+    if (cut === undefined) return without + 1;
+    if (holds(cut, key) === true) within = cut;
+    else without = cut;
+  }
 }
 
 function isTable(value: unknown): value is { readonly [key: PropertyKey]: unknown } {

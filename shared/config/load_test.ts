@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { stringify } from "smol-toml";
 import { z } from "zod";
 import { editDistance, nearestWord } from "./distance.ts";
-import { parseConfig } from "./load.ts";
-import { lineOfKey } from "./toml_lines.ts";
+import { lineOfKey, parseConfig } from "./load.ts";
 
 const Schema = z.strictObject({
   inference: z.strictObject({
