@@ -153,7 +153,10 @@ export class Calls {
     }
     if (approval.state !== "pending") this.onClosed(approval);
     const led = this.fetch(session, leader);
-    if (led.ok && led.value.is === "ended") this.#shareAll(led.value.result);
+    if (!led.ok || led.value.is !== "ended") return;
+    // Whatever of this the crash came before.
+    this.#desk().withdraw(approval.approval);
+    this.#shareAll(led.value.result);
   }
 
   /** A question was answered, has expired or was withdrawn. */

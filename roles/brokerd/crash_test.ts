@@ -185,6 +185,7 @@ Deno.test("restore() calls that share one question all end, at whatever disk cal
       ok(now.ok && now.value.is === "ended", `kill at call ${failAt}: a call never ends`);
     }
     ok(house.calls.isIdle(), `kill at call ${failAt}`);
+    strictEqual(house.approvals.list("pending").length, 0, `kill at call ${failAt}`);
     if (test.fake.runs.length === 0) shared++;
     await house.close();
   }

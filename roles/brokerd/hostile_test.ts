@@ -112,6 +112,22 @@ Deno.test("cancel() a question that is withdrawn on a full disk is closed once t
     deepStrictEqual(test.fake.runs, []);
   }));
 
+Deno.test("restore() a question whose call a crash had ended is not asked again", async () => {
+  const test = testHouse(ASK);
+  const house = test.open();
+  const one = await asks(house);
+  const room = full(test, "/audit/head");
+  house.calls.cancel(one.session, one.call);
+  room();
+  strictEqual(stateOf(house, one), "withdrawn");
+  const next = testHouse(ASK, test.disk.afterKill());
+  const after = next.open();
+  await settled();
+  strictEqual(after.approvals.list("pending").length, 0);
+  deepStrictEqual(next.posted, []);
+  await after.close();
+});
+
 Deno.test("halt() what waited at a stop on a full disk does not start after the resume", () =>
   withHouse(ASK, async (house, test) => {
     const held = await busy(house, test);
