@@ -64,6 +64,18 @@ as_root() {
   fi
 }
 
+# logged WHY COMMAND...: runs it quietly; when it fails, its last lines and why are shown.
+logged() {
+  why=$1 log=$(mktemp)
+  shift
+  ("$@") >"$log" 2>&1 || {
+    tail -n 5 "$log" >&2
+    rm -f "$log"
+    refuse "$why; its last lines stand above"
+  }
+  rm -f "$log"
+}
+
 may() { [ "$may_install" = yes ] || refuse "missing: $1; --no-install was given, so nothing was changed"; }
 
 # The place for what is downloaded once: readable to everyone when root keeps it.
@@ -94,17 +106,11 @@ install_packages() {
   say "  each tool call runs in a fresh rootless container: podman and runc start it, uidmap gives it a"
   say "  user namespace of its own; netavark only keeps apt from choosing larger network packages"
   may "$packages"
-  log=$(mktemp)
   say "installing them with apt (about 80 MB on disk)"
+  logged "apt-get could not read its lists" as_root apt-get -qq update
   # shellcheck disable=SC2086  # a list of package names
-  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update >"$log" 2>&1 ||
-    ! as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get -qq -y install --no-install-recommends $packages >>"$log" 2>&1; then
-    tail -n 5 "$log" >&2
-    rm -f "$log"
-    refuse "apt-get could not install$packages; its last lines stand above"
-  fi
-  rm -f "$log"
+  logged "apt-get could not install$packages" as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -y install --no-install-recommends $packages
 }
 
 # --- Deno --------------------------------------------------------------------------------------
@@ -139,11 +145,8 @@ install_deno() {
   folder=$(cache_folder)/deno-$DENO_VERSION
   say "installing it with npm into $folder (about 95 MB)"
   mkdir -p "$folder"
-  log=$folder/npm.log
-  if ! npm install --prefix "$folder" --no-save --no-audit --no-fund "deno@$DENO_VERSION" >"$log" 2>&1; then
-    tail -n 5 "$log" >&2
-    refuse "npm could not install deno@$DENO_VERSION; its last lines stand above"
-  fi
+  logged "npm could not install deno@$DENO_VERSION" \
+    npm install --prefix "$folder" --no-save --no-audit --no-fund "deno@$DENO_VERSION"
   chmod -R go+rX "$folder"
   deno=$(find_deno) || refuse "npm installed deno@$DENO_VERSION, but no binary of that version is in $folder"
 }
@@ -157,13 +160,7 @@ install_modules() {
   [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || return 0
   may "the packages of deno.lock"
   say "fetching the packages of deno.lock"
-  log=$(mktemp)
-  if ! (cd "$1" && NO_COLOR=1 "$deno" ci >"$log" 2>&1); then
-    tail -n 5 "$log" >&2
-    rm -f "$log"
-    refuse "deno ci could not fetch the packages of deno.lock; its last lines stand above"
-  fi
-  rm -f "$log"
+  logged "deno ci could not fetch the packages of deno.lock" env -C "$1" NO_COLOR=1 "$deno" ci
   printf '%s\n' "$wanted" >"$stamp"
 }
 

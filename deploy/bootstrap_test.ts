@@ -80,3 +80,26 @@ Deno.test("pack_checkout() odd names and links arrive as they are, and every cha
     notStrictEqual(hash(), second);
   });
 });
+
+Deno.test("logged() shows why a command failed, also when it is one of its own that gave up", () => {
+  withFolder((folder) => {
+    const functions = ["logged", "refuse", "as_root"].map(functionOf).join("\n");
+    const run = (what: string) => {
+      const script = `say() { echo "$*" >&2; }\nis_root() { false; }\n${functions}\n${what}`;
+      const { code, stderr } = new Deno.Command("/bin/sh", {
+        args: ["-euc", script],
+        cwd: folder,
+        clearEnv: true,
+        env: { PATH: "/usr/bin:/bin", TMPDIR: folder },
+      }).outputSync();
+      return { code, said: new TextDecoder().decode(stderr) };
+    };
+    for (const what of ["sh -c 'echo its own word; exit 7'", "as_root its own word"]) {
+      const { code, said } = run(`sudo() { false; }\nlogged "It did not work" ${what}`);
+      strictEqual(code, 3);
+      strictEqual(/its own word[\s\S]*It did not work; its last lines/.test(said), true, said);
+    }
+    deepStrictEqual(run("logged x sh -c 'echo quiet'"), { code: 0, said: "" });
+    deepStrictEqual([...Deno.readDirSync(folder)], []);
+  });
+});

@@ -11,7 +11,6 @@ export interface ServedModel {
   readonly program: Program | null;
   /** The file of example exchanges that this model needs, if any. */
   readonly examples: string | null;
-  readonly isRehearsal: boolean;
 }
 
 const LOOPBACK_PORTS = [8080, 9931];
@@ -28,7 +27,6 @@ export function givenModel(url: string): ServedModel {
     address,
     program: null,
     examples: null,
-    isRehearsal: false,
   };
 }
 
@@ -74,7 +72,6 @@ export function smallModel(source: string): ServedModel {
       env: modelEnvironment(),
     },
     examples: `${source}/deploy/config/examples.smollm2.json`,
-    isRehearsal: false,
   };
 }
 
@@ -111,6 +108,5 @@ export function rehearsalModel(source: string): ServedModel {
       env: { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", HOME: dirname(source) },
     },
     examples: null,
-    isRehearsal: true,
   };
 }
