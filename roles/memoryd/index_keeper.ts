@@ -147,8 +147,9 @@ async function build(my: Keeper, hear: OnStep): Promise<Result<void>> {
     closeQuietly(my.whole);
     my.whole = undefined;
     const placed = exchangeIndex(my.disk, fresh, my.path);
-    if (!placed.ok) return placed;
+    // Where the new one could not take its place, the old one goes on.
     my.whole = openIndexDb(my.path, my.maxClass);
+    if (!placed.ok) return placed;
     my.isSure = my.whole !== undefined;
     return my.isSure ? ok(undefined) : err("memory-index-damaged", "The new index is not whole");
   } catch (thrown) {

@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { systemClock } from "../../shared/clock/clock.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
+import { DiskError } from "../../shared/disk/disk.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
 import type { DataClass, Label } from "../../shared/labels/label.ts";
 import {
@@ -310,6 +311,38 @@ Deno.test("reindex() answers from the old index meanwhile and says how far it is
     assert.ok(counts.ok && counts.value.logs === 45 && counts.value.rows === 45);
     assert.deepEqual(seen, [20, 40]);
     index.close();
+  });
+});
+
+Deno.test("reindex() that cannot put the new index in its place leaves the old one answering", async () => {
+  await withHome(async (path) => {
+    writeBaseline(path, chatId(1));
+    writeRecords(path, chatId(1), [userRecord("launch")]);
+    let isFull = false;
+    const rename = (from: string, to: string) => {
+      if (isFull) throw new DiskError("no_space", "The disk is full");
+      denoDisk.rename(from, to);
+    };
+    const index = openKeeper({
+      disk: { ...denoDisk, rename },
+      clock: systemClock,
+      home: path,
+      maxClass: "private",
+      log: () => {},
+      onStep: () => {},
+    });
+    assert.equal((await hits(index, "launch")).length, 1);
+    isFull = true;
+    const made = await index.reindex(() => {});
+    assert.equal(!made.ok && made.code, "disk-full");
+    assert.equal((await hits(index, "launch")).length, 1);
+    append(path, note("launch noted"));
+    await index.update(null);
+    assert.equal((await hits(index, "launch")).length, 2);
+    isFull = false;
+    assert.ok((await index.reindex(() => {})).ok);
+    assert.equal((await hits(index, "launch")).length, 2);
+    void index.close();
   });
 });
 
