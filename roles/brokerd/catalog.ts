@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
-import { err, ok, type Result } from "../../shared/results/result.ts";
+import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { type Catalog, catalogBytes, readCatalog } from "../../shared/tool/catalog.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import type { ImageNames } from "../../shared/tool/image_files.ts";
@@ -37,9 +37,7 @@ export interface Tools {
   bytes(digest: string): Uint8Array | null;
   readonly image: ImageNames | null;
   /** Why there is no toolkit, or null. */
-  readonly problem:
-    | { readonly code: "image-missing" | "catalog-mismatch"; readonly detail: string }
-    | null;
+  readonly problem: Pick<Err, "code" | "detail"> | null;
 }
 
 type Loaded = { readonly names: ImageNames; readonly bytes: Uint8Array; readonly catalog: Catalog };
@@ -53,29 +51,22 @@ export function loadTools(disk: Disk, folder: string, further: readonly string[]
   const builtInDigest = sha256Hex(builtInBytes);
   const builtIn = BUILT_IN_TOOLS.map((one) => toolOf(one, builtInDigest, null, []));
   const loaded = loadImage(disk, folder);
-  const others = further.map((one) => loadImage(disk, one)).flatMap((one) =>
-    one.ok ? one.value : []
+  const kit = loaded.ok ? loaded.value : null;
+  const others = further.map((one) => loadImage(disk, one))
+    .flatMap((one) => one.ok ? one.value : []);
+  const own = kit?.catalog.tools.map((one) =>
+    toolOf(one, kit.names.catalog, kit.names.digest, others)
   );
-  const kit = loaded.ok
-    ? loaded.value.catalog.tools.map((one) =>
-      toolOf(one, loaded.value.names.catalog, loaded.value.names.digest, others)
-    )
-    : [];
-  const byName = new Map([...kit, ...builtIn].map((tool) => [tool.manifest.name, tool]));
-  const catalogs = new Map<string, Uint8Array>([
-    ...(loaded.ok ? [[loaded.value.names.catalog, loaded.value.bytes] as const] : []),
-    [builtInDigest, builtInBytes],
-  ]);
+  const byName = new Map([...own ?? [], ...builtIn].map((tool) => [tool.manifest.name, tool]));
+  const catalogs = new Map(kit === null ? [] : [[kit.names.catalog, kit.bytes]]);
+  catalogs.set(builtInDigest, builtInBytes);
   return {
     find: (name) => byName.get(name) ?? null,
     all: () => [...byName.values()],
     digests: () => [...catalogs.keys()],
     bytes: (digest) => catalogs.get(digest) ?? null,
-    image: loaded.ok ? loaded.value.names : null,
-    problem: loaded.ok ? null : {
-      code: loaded.code === "catalog-mismatch" ? loaded.code : "image-missing",
-      detail: loaded.detail,
-    },
+    image: kit?.names ?? null,
+    problem: loaded.ok ? null : loaded,
   };
 }
 

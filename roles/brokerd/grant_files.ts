@@ -119,15 +119,12 @@ export function loadGrants(place: GrantsPlace): LoadedGrants {
   }
   const items = names.value.map((name) => readOne(place, name));
   const nested = nestedWritable(items);
-  return assemble(place, items.map((item) => withProblems(item, nested.get(item.name) ?? [])));
+  const problemsOf = ({ name, problems }: Item) => [...problems, ...(nested.get(name) ?? [])];
+  return assemble(place, items.map((item) => ({ ...item, problems: problemsOf(item) })));
 }
 
 function unreadable(name: string, problem: string): Item {
   return { name, sha256: null, tool: null, grant: null, problems: [problem] };
-}
-
-function withProblems(item: Item, more: readonly string[]): Item {
-  return more.length === 0 ? item : { ...item, problems: [...item.problems, ...more] };
 }
 
 function readOne(place: GrantsPlace, name: string): Item {
@@ -164,14 +161,10 @@ function pathProblems(place: GrantsPlace, grant: Grant, line: string): string[] 
     const shown = grant.paths[i] ?? real;
     const clash = forbiddenBy(real, place.forbidden);
     if (clash !== null) {
-      return [
-        `${line}path_forbidden: ${shown} and ${clash} overlap, which keeps authority or code`,
-      ];
+      return `${line}path_forbidden: ${shown} and ${clash} overlap, which keeps authority or code`;
     }
-    if (!place.roots.some((root) => covers(root, real))) {
-      return [`${line}path_not_rooted: ${shown} lies in no root of brokerd.toml`];
-    }
-    return [];
+    const isRooted = place.roots.some((root) => covers(root, real));
+    return isRooted ? [] : `${line}path_not_rooted: ${shown} lies in no root of brokerd.toml`;
   });
 }
 

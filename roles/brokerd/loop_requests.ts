@@ -54,12 +54,8 @@ export function loopRoutes(house: House): Route[] {
       if (!args.ok) return args;
       const answer = calls.request({ session, turn, call, tool, args: args.value });
       if (!answer.ok) return answer;
-      return await reply(
-        house,
-        { session, call },
-        await calls.soon(answer.value, session, call),
-        io,
-      );
+      const soon = await calls.soon(answer.value, session, call);
+      return await reply(house, { session, call }, soon, io);
     }),
     on(RESULT_FETCH, async ({ session, call }, io) => {
       const answer = calls.fetch(session, call);

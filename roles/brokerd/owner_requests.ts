@@ -75,10 +75,10 @@ function switchRoutes(house: House): Route[] {
 
 function grantRoutes(house: House): Route[] {
   return [
-    on(
-      GRANTS_CHECK,
-      () => ok({ kind: "grants", body: { items: [...house.grants.current().summaries] } }),
-    ),
+    on(GRANTS_CHECK, () => {
+      const items = [...house.grants.current().summaries];
+      return ok({ kind: "grants", body: { items } });
+    }),
     on(GRANTS_EXPLAIN, (asked, io) => {
       const args = decodeUtf8(io.upload);
       if (!args.ok) return args;

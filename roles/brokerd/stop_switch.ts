@@ -24,8 +24,8 @@ export interface StopSwitch {
   /** The head that raised an alarm, which a resume has accepted since or not. */
   witness(): AuditHead | null;
   /** Holds in this process even when the file could not be written. */
-  stop(why: string, nowUnixMs: number, witness: AuditHead | null): Result<void>;
-  resume(nowUnixMs: number): Result<void>;
+  stop(why: string, since_unix_ms: number, witness: AuditHead | null): Result<void>;
+  resume(since_unix_ms: number): Result<void>;
 }
 
 export function stopSwitchAt(disk: Disk, path: string): StopSwitch {
@@ -35,18 +35,12 @@ export function stopSwitchAt(disk: Disk, path: string): StopSwitch {
     isStopped: () => now.is_stopped,
     why: () => now.why,
     witness: () => now.witness,
-    stop(why, nowUnixMs, witness) {
-      now = {
-        v: 1,
-        is_stopped: true,
-        why,
-        since_unix_ms: nowUnixMs,
-        witness: witness ?? now.witness,
-      };
+    stop(why, since_unix_ms, witness) {
+      now = { v: 1, is_stopped: true, why, since_unix_ms, witness: witness ?? now.witness };
       return keep(now);
     },
-    resume(nowUnixMs) {
-      const next = { ...now, is_stopped: false, why: "", since_unix_ms: nowUnixMs };
+    resume(since_unix_ms) {
+      const next = { ...now, is_stopped: false, why: "", since_unix_ms };
       const kept = keep(next);
       if (kept.ok) now = next;
       return kept;
