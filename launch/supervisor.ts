@@ -82,7 +82,7 @@ async function keep(
   let pauseMs = FIRST_PAUSE_MS;
   while (!stopping.aborted) {
     const startedMs = performance.now();
-    const child = start(program, options.home);
+    const child = start(program, options);
     running.set(program.name, child);
     const status = await child.status;
     running.delete(program.name);
@@ -96,9 +96,9 @@ async function keep(
 }
 
 /** The shell opens the log, so no pipe ties the program's life to this one's. */
-function start(program: Program, home: string): Deno.ChildProcess {
+function start(program: Program, { home, say }: SupervisorOptions): Deno.ChildProcess {
   const log = logFile(home, program.name);
-  rotate(log);
+  rotate(log, say);
   const script = 'umask 077; log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1';
   return new Deno.Command("/bin/sh", {
     args: ["-c", script, "sh", log, ...program.argv],
@@ -115,18 +115,20 @@ export function logFile(home: string, name: string): string {
   return `${home}/logs/${name}.log`;
 }
 
-function rotate(log: string): void {
+/** A log that cannot be put aside grows on: no reason to leave a program unwatched. */
+function rotate(log: string, say: (line: string) => void): void {
   try {
     if (Deno.statSync(log).size > MAX_LOG_BYTES) Deno.renameSync(log, `${log}.1`);
   } catch (thrown) {
-    if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
+    if (thrown instanceof Deno.errors.NotFound) return;
+    say(`${log} cannot be put aside: ${messageOf(thrown)}`);
   }
 }
 
 function lastLine(home: string, name: string): string {
   try {
     const lines = Deno.readTextFileSync(logFile(home, name)).trimEnd().split("\n");
-    return escapeForDisplay(lines.at(-1) ?? "", "line");
+    return escapeForDisplay(lines.at(-1)?.slice(-1_000) ?? "", "line");
   } catch (thrown) {
     return messageOf(thrown);
   }

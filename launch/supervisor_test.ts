@@ -23,3 +23,25 @@ Deno.test("supervise() tells a dead program's last words escaped, and starts it 
   }
   Deno.removeSync(home, { recursive: true });
 });
+
+Deno.test("supervise() a log that cannot be put aside is told of and grows on", async () => {
+  const home = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "bx" }));
+  Deno.mkdirSync(`${home}/logs/one.log.1/in_the_way`, { recursive: true });
+  Deno.writeTextFileSync(`${home}/logs/one.log`, "");
+  Deno.truncateSync(`${home}/logs/one.log`, 17 * 1024 * 1024);
+  const said: string[] = [];
+  const told = Promise.withResolvers<void>();
+  const supervisor = supervise({
+    home,
+    programs: [{ name: "one", argv: ["/bin/sh", "-c", "echo here; exit 3"], env: {} }],
+    say: (line) => {
+      said.push(line);
+      if (line.includes("ended")) told.resolve();
+    },
+  });
+  await told.promise;
+  await supervisor.stop();
+  match(said[0] ?? "", /one\.log cannot be put aside: .*/);
+  match(said[1] ?? "", /^one ended \(status 3\): .*here$/);
+  Deno.removeSync(home, { recursive: true });
+});
