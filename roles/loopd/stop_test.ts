@@ -6,7 +6,8 @@ import type { Clock } from "../../shared/clock/clock.ts";
 import { systemClock } from "../../shared/clock/clock.ts";
 import { ApprovalId } from "../../shared/ids/ids.ts";
 import { listenRaw } from "../../shared/wire/listen.ts";
-import { call, say, speak, withKnobs } from "../../tests/doubles/llama/turn.ts";
+import { startMemoryDouble } from "../../tests/doubles/memoryd.ts";
+import { call, type Refusal, say, speak, withKnobs } from "../../tests/doubles/llama/turn.ts";
 import {
   type LoopdHouse,
   newSession,
@@ -148,6 +149,33 @@ houseTest("a stop ends while the owner is asked, and withdraws no question", {
   gate.resolve();
   strictEqual((await house.item((one) => one.turn === turn)).text, "Hello.");
   strictEqual(house.broker.runs.length, 1);
+});
+
+houseTest("a stop leaves a full chat for the next start to carry on", {
+  clock: frozen,
+}, async (house) => {
+  const full: Refusal = {
+    ...{ kind: "refusal", status: 400, message: "full" },
+    type: "exceed_context_size_error",
+  };
+  await warm(house, () => full);
+  await house.memory.stop();
+  const path = `${house.home}/run/memory.sock`;
+  const silent = mute(listenRaw(path));
+  const { turn } = value(await house.submit(session, "more")).body;
+  await until(() => silent.open.length > 0);
+  await house.halt();
+  strictEqual(records(house).includes("session-full"), false);
+  await silent.stop();
+  const memory = startMemoryDouble(path);
+  house.llama.script((request, state) =>
+    request.messages.some((one) => one.content === "good morning") ? full : passing(request, state)
+  );
+  await house.restart();
+  const notice = await house.item((one) => one.turn === turn);
+  assert(notice.text.includes(`in the new session chat-${turn.slice(2)}`), notice.text);
+  strictEqual((await house.item((one) => one.kind === "reply" && one.n > notice.n)).text, "Hello.");
+  await memory.stop();
 });
 
 houseTest("a stop ends while memoryd does not answer", { clock: frozen }, async (house) => {

@@ -266,6 +266,7 @@ async function endWithNotice(turn: Turn, failure: Err): Promise<Result<null>> {
   let wayOn = todo;
   if (failure.code === "session-full") {
     const carried = await turn.carryOn();
+    if (turn.house.stopping.aborted) return ok(null);
     if (!carried.ok && isDisk(carried)) return carried;
     if (carried.ok && carried.value !== null) {
       wayOn = `It is being answered in the new session ${carried.value}; go on there with ` +
