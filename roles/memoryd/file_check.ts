@@ -4,7 +4,7 @@ import { attempt, removeFile, replaceFile } from "../../shared/disk/durable.ts";
 import { type Err, err, type Result } from "../../shared/results/result.ts";
 import type { Block } from "./block.ts";
 import { IDENTITY_FILES } from "./entries.ts";
-import { readIdentity, readNotes } from "./identity_files.ts";
+import { allNotes, readIdentity } from "./identity_files.ts";
 import type { StorePlace } from "./journal.ts";
 import type { MemoryStore } from "./memory_store.ts";
 
@@ -35,7 +35,7 @@ function failures(results: readonly Result<unknown>[]): Err[] {
 }
 
 function notesProblems({ disk, folder }: Pick<StorePlace, "disk" | "folder">): Err[] {
-  const notes = readNotes(disk, folder);
+  const notes = allNotes(disk, folder);
   if (!notes.ok) return [notes];
   const { unlabelled } = notes.value;
   if (unlabelled === 0) return [];

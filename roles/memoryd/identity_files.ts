@@ -28,7 +28,7 @@ export function readIdentity(disk: Disk, folder: string, file: IdentityFile): Re
 }
 
 /** All notes, and what is in notes.md beside them. */
-export function readNotes(disk: Disk, folder: string): Result<ParsedNotes> {
+export function allNotes(disk: Disk, folder: string): Result<ParsedNotes> {
   const bytes = readWhole(disk, `${folder}/notes.md`, MAX_NOTES_BYTES);
   return bytes.ok ? ok(parseNotes(bytes.value)) : bytes;
 }

@@ -9,7 +9,7 @@ import { err, ok, type Result } from "../../shared/results/result.ts";
 import { parseCanonical } from "../../shared/wire/codec.ts";
 import { Edit } from "./edits.ts";
 import { EDITABLE_FILES, type EditableFile, entriesOf, textOf } from "./entries.ts";
-import { readIdentity, readNotes } from "./identity_files.ts";
+import { allNotes, readIdentity } from "./identity_files.ts";
 import { type JournalLine, readJournal, type StorePlace } from "./journal.ts";
 import type { Origin } from "./memory_store.ts";
 import { appendPurge, digestOf, hiding, type Purged } from "./purged.ts";
@@ -150,7 +150,7 @@ export function allShown(purged: Result<Purged>, text: string): Result<void> {
 function brought(at: StorePlace, session: SessionId): Result<Purge> {
   const lines = readJournal(at.disk, `${at.folder}/edits`);
   if (!lines.ok) return lines;
-  const parsed = readNotes(at.disk, at.folder);
+  const parsed = allNotes(at.disk, at.folder);
   if (!parsed.ok) return parsed;
   // The entries that its edits brought into a file, whether they are there still or not.
   const fresh = lines.value.flatMap(({ kind, session: by, before, after }) => {
