@@ -54,11 +54,7 @@ async function examined(context: Context): Promise<Finding[]> {
   progress.clear();
   const inMemory = memory === null ? [] : memory.ok ? memory.value.body.findings : [memory];
   const all = [...down, ...told, ...stopped, ...inMemory.map((one) => finding("memoryd", one))];
-  const isFirst = (one: Finding, i: number) =>
-    all.findIndex(({ role, code, detail }) =>
-      role === one.role && code === one.code && detail === one.detail
-    ) === i;
-  return all.filter(isFirst);
+  return [...new Map(all.map((one) => [JSON.stringify(one), one])).values()];
 }
 
 function render(context: Context, findings: readonly Finding[]): string {

@@ -92,7 +92,7 @@ function sample(shape: Shape, how: "full" | "bare"): unknown {
   if (Array.isArray(shape.enum)) return shape.enum.at(how === "full" ? 0 : -1);
   const [a] = Array.isArray(shape.type) ? shape.type : [shape.type];
   if (a === "boolean") return how === "full";
-  if (a === "integer" || a === "number") return Math.max(0, Number(shape.minimum ?? 0));
+  if (a === "integer" || a === "number") return shape[how === "full" ? "maximum" : "minimum"] ?? 0;
   if (a === "array") return how === "full" ? [sample(Object(shape.items), how)] : [];
   if (a === "string") {
     const fits = (one: string) =>
@@ -129,7 +129,9 @@ function textFor(kind: string, how: "full" | "bare"): string {
       `${JSON.stringify({ ...Object(one), n, prev: "a".repeat(64) })}\n`
     ).join("") + (how === "full" ? "" : `no JSON ${EVIL}\n`);
   }
-  if (kind.startsWith("memory_")) return JSON.stringify({ [EVIL]: EVIL, a: [EVIL], b: null });
+  if (kind.startsWith("memory_")) {
+    return JSON.stringify({ [EVIL]: EVIL, a: [EVIL], b: null, time_unix_ms: EVIL });
+  }
   return EVIL;
 }
 

@@ -1,6 +1,7 @@
 // `grants check`, `list`, `explain` and `new`: what is allowed, why something is not, and a file to
 // begin a grant with. bxctl opens no file: the launcher gives it one beside the grants, under a name
 // that brokerd does not read, and what it holds counts once the owner has renamed it.
+import { isoTime } from "../../shared/clock/clock.ts";
 import { SessionId, ToolName } from "../../shared/ids/ids.ts";
 import { DataClass } from "../../shared/labels/label.ts";
 import { isPlainText } from "../../shared/text/escape.ts";
@@ -26,7 +27,7 @@ const SOCKET = "owner-broker/admin";
 function rowOf(grant: GrantSummary): string[] {
   const expires = grant.expires_unix_ms === null
     ? "never expires"
-    : `expires ${new Date(grant.expires_unix_ms).toISOString()}`;
+    : `expires ${isoTime(grant.expires_unix_ms)}`;
   const where = grant.is_built_in ? "built in" : expires;
   return [
     grant.tool ?? "?",

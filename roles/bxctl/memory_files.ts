@@ -13,6 +13,7 @@ import {
   MEMORY_STATUS,
   MEMORY_UNDO,
 } from "../../shared/wire/memory.ts";
+import { UnixMs } from "../../shared/wire/parts.ts";
 import {
   ask,
   askAndPrint,
@@ -153,7 +154,8 @@ function printFields(context: Context, text: string): number {
   const value = parsed.ok ? parsed.value : null;
   if (typeof value !== "object" || value === null) return fail(context, err("not-json", text));
   const lines = Object.entries(value).filter(([, field]) => field !== null).map(([key, field]) => {
-    if (key === "time_unix_ms") return `time:\n  ${isoTime(Number(field))}\n`;
+    const time = UnixMs.safeParse(field);
+    if (key === "time_unix_ms" && time.success) return `time:\n  ${isoTime(time.data)}\n`;
     const said = typeof field === "string" ? field : JSON.stringify(field, null, 2);
     return `${shown(key)}:\n  ${shownLines(said).replaceAll("\n", "\n  ")}\n`;
   });

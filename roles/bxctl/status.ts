@@ -65,11 +65,8 @@ export async function askAll(context: Context) {
 type Answers = Awaited<ReturnType<typeof askAll>>;
 
 function told(role: string, by: string, part: { is_up: boolean; detail: string } | null): Row {
-  if (part === null) {
-    const summary = `Unknown, as ${by} does not answer`;
-    return { role, is_up: false, version: null, summary, problems: [] };
-  }
-  return { role, is_up: part.is_up, version: null, summary: part.detail, problems: [] };
+  const { is_up, detail } = part ?? { is_up: false, detail: `Unknown, as ${by} does not answer` };
+  return { role, is_up, version: null, summary: detail, problems: [] };
 }
 
 export function rowsOf(answers: Answers): Row[] {

@@ -117,7 +117,8 @@ export const GrantSummary = z.strictObject({
   tool: z.string().max(64).nullable(),
   mode: z.enum(["auto", "ask", "deny"]).nullable(),
   max_taint: DataClass.nullable(),
-  expires_unix_ms: z.int().nullable(),
+  /** Also a time before 1970, as a file may say. */
+  expires_unix_ms: z.int().min(-8.64e15).max(8.64e15).nullable(),
   /** Origins that it lets be reached. */
   hosts: z.array(z.string().max(300)).max(32).optional(),
   /** Each with the file's line where it is known; empty means the grant counts. */
