@@ -9,7 +9,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { matchQuery, type Terms } from "./words.ts";
 
 /** Weight of a neighbour's words against a text's own. */
-export const NEAR_WEIGHT = 0.4;
+const NEAR_WEIGHT = 0.4;
 /** Weight of the kinds of things a text or scene names against its own words. */
 const KIND_WEIGHT = 0.3;
 /** Weight of the words for a scene's days against its own. */

@@ -21,7 +21,7 @@ export function sourceOf(hit: Hit): string {
 }
 
 /** Entries that left identity are `identity`; the rest is experience, trusted or not. */
-export function tagOf(hit: Hit): RecallHit["tag"] {
+function tagOf(hit: Hit): RecallHit["tag"] {
   if (hit.tag === "identity") return "identity";
   return hit.untrusted ? "memory-tainted" : "memory";
 }
