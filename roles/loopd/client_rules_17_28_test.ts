@@ -279,6 +279,8 @@ for (const [name, expected, knobs, said] of OTHERWISE) {
     assert(item.text.includes(said), item.text);
     const refused = await house.submit(session, "again");
     strictEqual(refused.ok ? "ok" : refused.code, "self-test-failed");
+    const known = value(await house.submit(session, "hi", "m-1")).body;
+    strictEqual(known.is_duplicate, true, "what was accepted stays accepted");
     const status = value(await house.status()).body;
     assert(status.problems.some((one) => one.code === "self-test-failed"));
     assert(status.self_test.some((one) => one.state.includes(said)));

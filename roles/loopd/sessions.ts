@@ -66,11 +66,8 @@ export function makeSessions(options: SessionsOptions) {
   const waiting = () => lives().reduce((sum, live) => sum + live.queue.length, slots.waiting());
   return {
     /** Fails with `queue-full`, `self-test-failed`, `memory-unavailable`, `session-damaged`, or the disk's codes. */
-    submit(message: Message): Promise<Result<Accepted>> {
-      const refused = all.refusal();
-      if (refused !== null) return Promise.resolve(refused);
-      return inOrder(all, message.session, () => submit(all, message, waiting()));
-    },
+    submit: (message: Message): Promise<Result<Accepted>> =>
+      inOrder(all, message.session, () => submit(all, message, waiting())),
     /** Cancels the turn that is running; null when there is none. */
     cancel(session: SessionId): TurnId | null {
       const running = all.live.get(session)?.running ?? null;
@@ -131,6 +128,8 @@ async function submit(
     record.kind === "user" && record.message_id === message.messageId
   );
   if (known?.kind === "user") return ok({ turn: known.turn, isDuplicate: true });
+  const refused = all.refusal();
+  if (refused !== null) return refused;
   const most = house.config.sessions.queued_turns;
   if (waiting >= most) {
     return err("queue-full", `${waiting} turns are waiting, at most ${most} may`);
