@@ -1,5 +1,6 @@
 // brokerd under orders of events that nobody thought of: random requests, answers, grants, stops,
-// clocks that jump, lost files and restarts, held against a small model of what must never happen.
+// clocks that jump, lost files, full disks, kills and restarts, held against a small model of what must
+// never happen.
 // The short form is a test; `deno task attack --states N` runs as many sequences as it is told.
 import { deepStrictEqual, ok, strictEqual } from "node:assert";
 import fc from "fast-check";
@@ -8,6 +9,7 @@ import { attempt } from "../../shared/disk/durable.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
 import { ok as good } from "../../shared/results/result.ts";
 import {
+  DiskDied,
   grantToml,
   HOME,
   newCall,
@@ -18,6 +20,7 @@ import {
   type TestHouse,
   testHouse,
 } from "../doubles/broker_house.ts";
+import { type FaultyDisk, SimulatedCrash } from "../doubles/faulty_disk.ts";
 import type { RunPlan } from "../../roles/brokerd/runtime/plan.ts";
 import type { House } from "../../roles/brokerd/house.ts";
 
@@ -33,7 +36,8 @@ type Op =
   | { readonly op: "cancel" | "ack"; readonly call: number }
   | { readonly op: "wait" | "jump"; readonly ms: number }
   | { readonly op: "grant"; readonly text: string | null }
-  | { readonly op: "raise" | "stop" | "resume" | "restart" | "lose" };
+  | { readonly op: "full"; readonly at: number }
+  | { readonly op: "raise" | "stop" | "resume" | "restart" | "lose" | "kill" };
 
 const READ = grantToml("read_file", "auto");
 const CALLS = 6;
@@ -88,9 +92,14 @@ const arbOp: fc.Arbitrary<Op> = fc.oneof(
     }),
   },
   {
+    weight: 2,
+    arbitrary: fc.record({ op: fc.constant("full" as const), at: fc.integer({ min: 1, max: 60 }) }),
+  },
+  {
     weight: 3,
     arbitrary: fc.record({
       op: fc.constantFrom(
+        "kill" as const,
         "raise" as const,
         "stop" as const,
         "resume" as const,
@@ -103,7 +112,7 @@ const arbOp: fc.Arbitrary<Op> = fc.oneof(
 );
 
 type World = {
-  readonly test: TestHouse;
+  test: TestHouse;
   readonly ids: readonly {
     session: ReturnType<typeof newSession>;
     turn: ReturnType<typeof newTurn>;
@@ -113,14 +122,31 @@ type World = {
   }[];
   readonly running: Map<string, (how: "ok" | "tool_failed") => void>;
   readonly began: string[];
+  /** Calls of the disk when a fault was last set; none is out before. */
+  faultAt: number;
   house: House;
 };
 
-function world(): World {
-  const test = testHouse({
-    grants: { "read.toml": READ, "list.toml": grantToml("list_dir", "ask") },
-    config: { runtime: { concurrent: 2 } },
+const OPTIONS = {
+  grants: { "read.toml": READ, "list.toml": grantToml("list_dir", "ask") },
+  config: { runtime: { concurrent: 2 } },
+};
+
+/** A house whose disk stands still from the moment on at which brokerd ends over it. */
+function mortal(on?: FaultyDisk): TestHouse {
+  const test = testHouse(OPTIONS, on);
+  return Object.assign(test, {
+    ports: Object.assign(test.ports, {
+      fatal(detail: string) {
+        test.disk.setFault({ failAt: 1, kind: "crash", lasting: "for_good", seed: 1 });
+        throw new DiskDied(detail);
+      },
+    }),
   });
+}
+
+function world(): World {
+  const test = mortal();
   const sessions = [newSession(), newSession()];
   const turn = newTurn();
   const ids = Array.from({ length: CALLS }, (_, i) => ({
@@ -130,8 +156,24 @@ function world(): World {
     tool: i % 3 === 0 ? "read_file" : "list_dir",
     args: JSON.stringify({ path: i % 3 === 0 ? `${ROOT}/a.txt` : ROOT }),
   }));
-  const made: World = { test, ids, running: new Map(), began: [], house: test.open() };
-  test.fake.script = (plan: RunPlan, io) => {
+  const made: World = {
+    test,
+    ids,
+    running: new Map(),
+    began: [],
+    faultAt: Infinity,
+    house: test.open(),
+  };
+  attach(made);
+  for (const session of sessions) {
+    made.house.sessions.open({ session, kind: "chat", job: null, workspace: null });
+  }
+  return made;
+}
+
+/** Has the present house's runtime do as the sequence says. */
+function attach(made: World): void {
+  made.test.fake.script = (plan: RunPlan, io) => {
     ok(!made.house.stop.isStopped(), "an effect began while everything was stopped");
     made.began.push(plan.callId);
     return new Promise((resolve) => {
@@ -145,10 +187,40 @@ function world(): World {
       if (io.signal.aborted) end("killed");
     });
   };
-  for (const session of sessions) {
-    made.house.sessions.open({ session, kind: "chat", job: null, workspace: null });
+}
+
+/** Another life on what the disk holds now, without any farewell; the clock goes on. */
+function kill(made: World): void {
+  const now = made.test.clock.nowUnixMs();
+  made.running.clear();
+  made.faultAt = Infinity;
+  made.test = mortal(made.test.disk.afterKill());
+  made.test.clock.setWall(now);
+  attach(made);
+  made.house = made.test.open();
+}
+
+const isDeath = (thrown: unknown) => thrown instanceof DiskDied || thrown instanceof SimulatedCrash;
+
+/** Does one thing; a brokerd that ends over its disk begins anew. */
+async function survive(made: World, act: () => Promise<void>): Promise<void> {
+  const { test } = made;
+  const deaths: unknown[] = [];
+  const onDeath = (event: PromiseRejectionEvent) => {
+    if (!isDeath(event.reason)) return;
+    event.preventDefault();
+    deaths.push(event.reason);
+  };
+  globalThis.addEventListener("unhandledrejection", onDeath);
+  try {
+    await act();
+  } catch (thrown) {
+    if (!isDeath(thrown)) throw thrown;
+    deaths.push(thrown);
   }
-  return made;
+  if (test.disk.calls() > made.faultAt) await new Promise((resolve) => setTimeout(resolve, 0));
+  globalThis.removeEventListener("unhandledrejection", onDeath);
+  if (deaths.length > 0) kill(made);
 }
 
 async function apply(made: World, op: Op): Promise<void> {
@@ -175,9 +247,17 @@ async function apply(made: World, op: Op): Promise<void> {
     house.halt("owner", "x", null);
     for (const [id, end] of made.running) ok(end === null, `${id} outlived a stop`);
   } else if (op.op === "resume") house.resume();
-  else if (op.op === "jump") test.clock.setWall(test.clock.nowUnixMs() + op.ms);
+  else if (op.op === "kill") kill(made);
+  else if (op.op === "full") {
+    made.faultAt = test.disk.calls();
+    test.disk.setFault({ failAt: op.at, kind: "no_space", lasting: "once", seed: op.at });
+  } else if (op.op === "jump") test.clock.setWall(test.clock.nowUnixMs() + op.ms);
   else if (op.op === "restart" || op.op === "lose") {
-    await house.close();
+    const closed = house.close();
+    // What waits for room on the disk looks again every two seconds.
+    await test.clock.advance(3_000);
+    await closed;
+    test.disk.setFault(null);
     const path = `${HOME}/broker/sessions/${one.session}.json`;
     if (op.op === "lose" && attempt(() => test.disk.lstat(path)).ok) test.disk.unlink(path);
     made.house = test.open();
@@ -232,7 +312,9 @@ export async function randomStates(count: number, onRun: () => void = () => {}):
     async (ops) => {
       const made = world();
       try {
-        for (const op of ops) await apply(made, op);
+        for (const op of ops) await survive(made, () => apply(made, op));
+        made.test.disk.setFault(null);
+        await made.test.clock.advance(10_000);
         judge(made);
         begun += made.began.length;
         const labels = labelsOf(made);
