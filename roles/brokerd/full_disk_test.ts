@@ -157,3 +157,29 @@ Deno.test("request() a session's file that finds no room costs neither its label
   deepStrictEqual(next.sessions.find(session)?.label, label);
   await next.close();
 });
+
+Deno.test("halt() a stop that the log or the file holds holds over a kill, wherever the disk was full", () => {
+  let failed = 0;
+  for (let failAt = 1, met = true; met; failAt++) {
+    const test = testHouse(OPTIONS);
+    const house = test.open();
+    const before = test.disk.calls();
+    test.disk.setFault({ failAt, kind: "no_space", lasting: "once", seed: failAt });
+    let isDone = false;
+    try {
+      isDone = house.halt("owner", "enough", null).ok;
+    } catch (thrown) {
+      ok(thrown instanceof DiskDied);
+    }
+    met = test.disk.calls() - before >= failAt;
+    const isSaid = durable(test.disk).at(-1) === "stop";
+    const left = test.disk.afterKill();
+    const next = testHouse(OPTIONS, left).open();
+    ok(next.stop.isStopped() || !(isSaid || isDone), `write ${failAt}`);
+    if (!isDone) failed++;
+    if (!next.stop.isStopped()) continue;
+    ok(next.resume().ok);
+    ok(!testHouse(OPTIONS, left).open().stop.isStopped());
+  }
+  ok(failed > 3);
+});

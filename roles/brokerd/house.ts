@@ -80,11 +80,13 @@ export function openHouse(given: HousePorts): Result<House> {
   const replayed = new Map<SessionId, SessionState>();
   const starts: OpenStarts = new Map();
   const told: Told = new Map();
+  let said: "stop" | "resume" | null = null;
   const use = callUse(clock);
   const audit = openAudit(ports, `${home}/audit`, (record) => {
     foldSession(replayed, record);
     foldStarts(starts, record);
     foldAnswers(told, record);
+    if (record.kind === "stop" || record.kind === "resume") said = record.kind;
     use.replay(record);
   });
   if (!audit.ok) return audit;
@@ -100,7 +102,14 @@ export function openHouse(given: HousePorts): Result<House> {
   const rotated = audit.value.rotateIfDue();
   if (!rotated.ok) return rotated;
   const tools = loadTools(disk, ports.imageFolder, ports.config.runtime.images);
-  return assemble({ ...parts, tools, use, told, grants: grantsOf(ports, audit.value, tools) });
+  return assemble({
+    ...parts,
+    tools,
+    use,
+    told,
+    said,
+    grants: grantsOf(ports, audit.value, tools),
+  });
 }
 
 function grantsOf(ports: HousePorts, audit: Audit, tools: Tools): Grants {
@@ -131,12 +140,13 @@ function grantsOf(ports: HousePorts, audit: Audit, tools: Tools): Grants {
 type Parts = Pick<House, "ports" | "audit" | "results" | "sessions" | "tools" | "grants"> & {
   readonly use: ReturnType<typeof callUse>;
   readonly told: Told;
+  readonly said: "stop" | "resume" | null;
 };
 
 function assemble(parts: Parts): Result<House> {
   const { ports, audit, sessions } = parts;
   const { disk, clock, config, home, random } = ports;
-  const stop = stopSwitchAt(disk, `${home}/broker/stopped.json`);
+  const stop = stopSwitchAt(disk, `${home}/broker/stopped.json`, parts.said);
   const watch = watchOf(random.bytes(8).toHex());
   const courier = courierTo(ports.gateway, clock);
   const render = (approval: Approval) =>

@@ -28,8 +28,16 @@ export interface StopSwitch {
   resume(since_unix_ms: number): Result<void>;
 }
 
-export function stopSwitchAt(disk: Disk, path: string): StopSwitch {
+/** `said` is the audit log's last word, which holds as well: whoever of the two says stop is believed. */
+export function stopSwitchAt(
+  disk: Disk,
+  path: string,
+  said: "stop" | "resume" | null,
+): StopSwitch {
   let now = load(disk, path);
+  if (said === "stop" && !now.is_stopped) {
+    now = { ...now, is_stopped: true, why: "The audit log says so" };
+  }
   const keep = (next: Stored) => replaceFile(disk, path, encodeCanonical(next));
   return {
     isStopped: () => now.is_stopped,
