@@ -36,7 +36,8 @@ type Op =
   | { readonly op: "cancel" | "ack"; readonly call: number }
   | { readonly op: "wait" | "jump"; readonly ms: number }
   | { readonly op: "grant"; readonly text: string | null }
-  | { readonly op: "full"; readonly at: number }
+  | { readonly op: "full"; readonly at: number; readonly lasting: "once" | "for_good" }
+  | { readonly op: "room" }
   | { readonly op: "raise" | "stop" | "resume" | "restart" | "lose" | "kill" };
 
 const READ = grantToml("read_file", "auto");
@@ -93,8 +94,13 @@ const arbOp: fc.Arbitrary<Op> = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ op: fc.constant("full" as const), at: fc.integer({ min: 1, max: 60 }) }),
+    arbitrary: fc.record({
+      op: fc.constant("full" as const),
+      at: fc.integer({ min: 1, max: 60 }),
+      lasting: fc.constantFrom("once" as const, "once" as const, "for_good" as const),
+    }),
   },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant("room" as const) }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -248,9 +254,10 @@ async function apply(made: World, op: Op): Promise<void> {
     for (const [id, end] of made.running) ok(end === null, `${id} outlived a stop`);
   } else if (op.op === "resume") house.resume();
   else if (op.op === "kill") kill(made);
+  else if (op.op === "room") test.disk.setFault(null);
   else if (op.op === "full") {
     made.faultAt = test.disk.calls();
-    test.disk.setFault({ failAt: op.at, kind: "no_space", lasting: "once", seed: op.at });
+    test.disk.setFault({ failAt: op.at, kind: "no_space", lasting: op.lasting, seed: op.at });
   } else if (op.op === "jump") test.clock.setWall(test.clock.nowUnixMs() + op.ms);
   else if (op.op === "restart" || op.op === "lose") {
     const closed = house.close();
