@@ -16,6 +16,9 @@ const ORDERS = [
   /\b(?:reveal|print|repeat) (?:your|the) system prompt\b/u,
 ];
 
+/** A line like those that part the block. */
+const HEAD = /^\s*#+\s*(?:soul|memory|user)\.md/mu;
+
 function hexOf(char: string): string {
   return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
@@ -30,16 +33,15 @@ export function formProblem(text: string): string | null {
   return hasMarkup(text) ? "it contains markup of a chat template" : null;
 }
 
-/** As `formProblem`, and for what the agent itself wrote also the instruction phrases. */
+/** As `formProblem`, and for what the agent itself wrote also heads and the instruction phrases. */
 export function entryProblem(text: string): string | null {
   if (text === "") return "it is empty";
   if (text.split("\n").some(isSeparator)) return "it contains a line holding only §";
-  if (/^\s*#+\s*(?:soul|memory|user)\.md/imu.test(text)) {
-    return "it contains a head of a memory file";
-  }
   const form = formProblem(text);
   if (form !== null) return form;
-  const folded = text.normalize("NFKC").toLowerCase().replace(/[’‘]/g, "'").replace(/\s+/g, " ");
+  const plain = text.normalize("NFKC").toLowerCase();
+  if (HEAD.test(plain)) return "it contains a head of a memory file";
+  const folded = plain.replace(/[’‘]/g, "'").replace(/\s+/g, " ");
   return ORDERS.some((order) => order.test(folded))
     ? "it reads as an instruction to a model"
     : null;
