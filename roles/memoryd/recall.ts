@@ -45,7 +45,7 @@ function place(hit: Hit): string {
 export function recallText(query: string, { hits, partial }: Hits): string {
   const lines = hits.map((hit, i) => {
     const trust = hit.untrusted ? " · untrusted" : "";
-    const text = hit.snippet.replace(/^(\s*)(?=\[\d)/gm, "$1\\");
+    const text = hit.snippet.replace(/^(\s*)(?=[[［]\p{Nd})/gmu, "$1\\");
     return `[${i + 1}] ${tagOf(hit)} · ${place(hit)} · ${hit.class}${trust}\n${text}`;
   });
   if (hits.length === 0) lines.push(`(no matches for "${escapeForDisplay(query, "line")}")`);
