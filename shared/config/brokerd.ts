@@ -22,7 +22,6 @@ const Approvals = z.strictObject({
     "Seconds until an unanswered question expires",
   ),
   per_hour: count(1, 1_000).default(30).describe("Questions to the owner in one hour"),
-  reactions: z.boolean().default(false).describe("Whether a reaction in Mattermost may approve"),
 });
 
 const Limits = z.strictObject({
