@@ -12,11 +12,8 @@ export const Ask = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("search"), id: z.int(), query: z.string(), k: z.int() }),
   /** Read what is new: of one session, or of notes.md when it is null. */
   z.strictObject({ kind: z.literal("update"), id: z.int(), session: SessionId.nullable() }),
-  z.strictObject({ kind: z.literal("reindex"), id: z.int() }),
-  z.strictObject({ kind: z.literal("counts"), id: z.int() }),
-  z.strictObject({ kind: z.literal("check"), id: z.int() }),
-  /** Close the index and seal it. Nothing is answered after that. */
-  z.strictObject({ kind: z.literal("close"), id: z.int() }),
+  /** After `close` nothing is answered. */
+  z.strictObject({ kind: z.enum(["reindex", "counts", "check", "close"]), id: z.int() }),
 ]);
 export type Ask = z.output<typeof Ask>;
 

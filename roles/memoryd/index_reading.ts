@@ -19,8 +19,9 @@ import {
   parseSessionRecord,
   SESSION_LOG_DOMAIN,
 } from "../../shared/session_log/records.ts";
+import { decodeLossy } from "../../shared/wire/codec.ts";
 import { type IndexDb, NOTES_LOG, type Progress, type Row } from "./index_db.ts";
-import { parseNotes, type PlacedNote } from "./notes.ts";
+import { NOTE_START, parseNotes, type PlacedNote } from "./notes.ts";
 import { type Purged, readPurged } from "./purged.ts";
 import { labelAfter, rowsOf } from "./session_rows.ts";
 
@@ -182,7 +183,8 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const purges = String(purged.purges);
   const isSame = wasReadAs(from, before) && before.prev.split(":")[2] === purges;
   if (isSame && before.offset === length) return;
-  const goesOn = isSame && startsNote(bytesBetween(from, before.offset, before.offset + 3));
+  const next = decodeLossy(bytesBetween(from, before.offset, before.offset + 3));
+  const goesOn = isSame && next === NOTE_START;
   const start = goesOn ? before : NOTHING;
   const bytes = bytesBetween(from, start.offset, length);
   const parsed = parseNotes(bytes, start.next);
@@ -206,10 +208,6 @@ export function readNotes(db: IndexDb, from: Sources): void {
 function wasReadAs(from: Sources, before: Progress): boolean {
   const [start = "", digest] = before.prev.split(":");
   return hashBytes(bytesBetween(from, Number(start), before.offset)) === digest;
-}
-
-function startsNote(bytes: Uint8Array): boolean {
-  return bytes[0] === 0x0a && bytes[1] === 0xc2 && bytes[2] === 0xa7;
 }
 
 /** Part of notes.md; empty when it cannot be read. */

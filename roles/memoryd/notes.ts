@@ -29,6 +29,9 @@ export type PlacedNote = {
   readonly start: number;
 };
 
+/** How each note begins. */
+export const NOTE_START = "\n§";
+
 const HEAD =
   /^§ (note|moved|dropped) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) session ([A-Za-z0-9_-]{1,96}) label (public|private|secret) (trusted|untrusted)(?: from (memory|user)\.md)?$/;
 
@@ -36,10 +39,11 @@ const HEAD =
 export function renderNote(note: Note): string {
   const trust = note.label.untrusted ? "untrusted" : "trusted";
   const from = note.from === null ? "" : ` from ${note.from}.md`;
-  const head = `§ ${note.kind} ${isoTime(note.timeUnixMs)} session ${note.session ?? "-"} ` +
+  const head =
+    `${NOTE_START} ${note.kind} ${isoTime(note.timeUnixMs)} session ${note.session ?? "-"} ` +
     `label ${note.label.class} ${trust}${from}`;
   const body = note.text.split("\n").map((line) => /^[§\\]/.test(line) ? `\\${line}` : line);
-  return `\n${head}\n${body.join("\n")}\n`;
+  return `${head}\n${body.join("\n")}\n`;
 }
 
 type Head = Omit<Note, "text">;
