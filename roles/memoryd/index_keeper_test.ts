@@ -20,6 +20,7 @@ import { damageCampaign } from "../../tests/chaos/index_damage.ts";
 import { openKeeper } from "./index_keeper.ts";
 import type { Hit, Index } from "./index_messages.ts";
 import { type Note, renderNote } from "./notes.ts";
+import { appendPurge, digestOf } from "./purged.ts";
 
 const PRIVATE: Label = { class: "private", untrusted: false };
 const TAINTED: Label = { class: "private", untrusted: true };
@@ -347,7 +348,7 @@ Deno.test("reindex() that cannot put the new index in its place leaves the old o
 });
 
 Deno.test("an index made step by step equals one made anew, row for row", async () => {
-  const text = fc.array(fc.constantFrom("a", "b", "tennis", "launch", "東京"), {
+  const text = fc.array(fc.constantFrom("a", "b", "tennis", "launch", "東京", "x\0y", "ﷺ"), {
     minLength: 1,
     maxLength: 4,
   })
@@ -362,17 +363,25 @@ Deno.test("an index made step by step equals one made anew, row for row", async 
   const step = fc.oneof(
     fc.record({ session: fc.nat(2), records: fc.array(record, { minLength: 1, maxLength: 4 }) }),
     fc.record({ note: text, label }),
+    fc.record({ torn: fc.uint8Array({ minLength: 1, maxLength: 6 }) }),
+    fc.record({ purged: fc.nat(2), hidden: text }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 8 }), async (steps) => {
       await withHome(async (path) => {
         const index = keeper(path);
         for (const one of steps) {
-          if ("note" in one) {
-            append(path, note(one.note, { label: one.label }));
-            await index.update(null);
-            continue;
+          if ("note" in one) append(path, note(one.note, { label: one.label }));
+          else if ("torn" in one) {
+            Deno.writeFileSync(`${path}/memory/notes.md`, one.torn, { append: true });
+          } else if ("purged" in one) {
+            const session = SessionId.parse(chatId(one.purged));
+            const line = { time_unix_ms: 1, session, why: "", hidden: [digestOf(one.hidden)] };
+            assert.ok(appendPurge(denoDisk, `${path}/memory/purged.jsonl`, line).ok);
+            await index.update(session);
           }
+          await index.update(null);
+          if (!("session" in one)) continue;
           const session = chatId(one.session);
           writeBaseline(path, session);
           writeRecords(path, session, one.records);
@@ -387,6 +396,6 @@ Deno.test("an index made step by step equals one made anew, row for row", async 
         assert.equal(dump(path), grown);
       });
     }),
-    { numRuns: 15 },
+    { numRuns: 25 },
   );
 });
