@@ -8,7 +8,7 @@ import { escapeJson } from "../../shared/text/escape.ts";
 import { canonicalText, decodeUtf8, parseCanonicalText } from "../../shared/wire/codec.ts";
 import { joinBytes } from "../../shared/wire/chunks.ts";
 import { call, type CallOptions } from "../../shared/wire/dial.ts";
-import type { BodyOf, Exchange, MessageSchema, Said } from "../../shared/wire/exchange.ts";
+import type { AnyExchange, ReplyOf, RequestOf } from "../../shared/wire/exchange.ts";
 import { type SocketName, socketPath } from "../../shared/wire/sockets.ts";
 import { shown, type Terminal, tint } from "./terminal.ts";
 
@@ -72,27 +72,23 @@ export function form<T extends Options>(
 }
 
 /** Asks a role on one of the owner's sockets. */
-export function ask<Q extends MessageSchema, E extends MessageSchema, R extends MessageSchema>(
+export function ask<X extends AnyExchange>(
   context: Context,
   socket: SocketName,
-  exchange: Exchange<Q, E, R>,
-  body: BodyOf<Q>,
-  options: CallOptions<E> = {},
-): Promise<Result<Said<R>>> {
+  exchange: X,
+  body: RequestOf<X>,
+  options: CallOptions<X> = {},
+): Promise<Result<ReplyOf<X>>> {
   return call(socketPath(context.home, socket), exchange, body, options);
 }
 
 /** As `ask`, for an exchange whose reply follows a text: gives both. */
-export async function askText<
-  Q extends MessageSchema,
-  E extends MessageSchema,
-  R extends MessageSchema,
->(
+export async function askText<X extends AnyExchange>(
   context: Context,
   socket: SocketName,
-  exchange: Exchange<Q, E, R>,
-  body: BodyOf<Q>,
-): Promise<Result<{ text: string; reply: Said<R> }>> {
+  exchange: X,
+  body: RequestOf<X>,
+): Promise<Result<{ text: string; reply: ReplyOf<X> }>> {
   const pieces: Uint8Array[] = [];
   const onChunk = (bytes: Uint8Array) => void pieces.push(bytes);
   const reply = await ask(context, socket, exchange, body, { onChunk });
@@ -127,12 +123,12 @@ export function print(context: Context, value: unknown, text: string): number {
 }
 
 /** Asks, and prints what is answered: its JSON, or the text that `render` makes. */
-export async function askAndPrint<Q extends MessageSchema, R extends MessageSchema>(
+export async function askAndPrint<X extends AnyExchange>(
   context: Context,
   socket: SocketName,
-  exchange: Exchange<Q, MessageSchema, R>,
-  body: BodyOf<Q>,
-  render: (found: Said<R>["body"]) => string,
+  exchange: X,
+  body: RequestOf<X>,
+  render: (found: ReplyOf<X>["body"]) => string,
 ): Promise<number> {
   const reply = await ask(context, socket, exchange, body);
   if (!reply.ok) return fail(context, reply);

@@ -8,7 +8,7 @@ import { SessionRecord } from "../../shared/session_log/records.ts";
 import { isPlainText } from "../../shared/text/escape.ts";
 import * as broker from "../../shared/wire/broker_owner.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
-import type { Exchange, MessageSchema } from "../../shared/wire/exchange.ts";
+import type { AnyExchange, MessageSchema } from "../../shared/wire/exchange.ts";
 import * as gateway from "../../shared/wire/gateway_owner.ts";
 import { on, type Route } from "../../shared/wire/listen.ts";
 import * as loop from "../../shared/wire/loop.ts";
@@ -114,7 +114,6 @@ function sample(shape: Shape, how: "full" | "bare"): unknown {
 const sampleOf = (schema: z.ZodType, how: "full" | "bare") =>
   sample(z.toJSONSchema(schema, { unrepresentable: "any" }), how);
 
-type AnyExchange = Exchange<MessageSchema, MessageSchema, MessageSchema>;
 const isExchange = (value: unknown): value is AnyExchange =>
   isShape(value) && "request" in value && "replies" in value;
 

@@ -48,6 +48,8 @@ interface Worker {
   /** What the channel's last typing event was sent at. */
   typedMs: number;
   wake(): void;
+  /** Resolves when it has ended. */
+  ended: Promise<void>;
 }
 
 export type Sender = ReturnType<typeof makeSender>;
@@ -56,26 +58,21 @@ export function makeSender(options: SenderOptions) {
   const { store, clock, signal } = options;
   const live = new Map<string, Live>();
   const workers = new Map<string, Worker>();
-  const running = new Set<Promise<void>>();
   const desk = { ...options, live, tried: new Map<number, number>() };
   const wake = (channel: string) => {
     const known = workers.get(channel);
     if (known !== undefined) return known.wake();
-    const worker: Worker = { typedMs: -Infinity, wake: () => {} };
+    const worker: Worker = { typedMs: -Infinity, wake: () => {}, ended: Promise.resolve() };
     workers.set(channel, worker);
-    const done = work(desk, channel, worker).finally(() => running.delete(done));
-    running.add(done);
+    worker.ended = work(desk, channel, worker);
   };
   return {
     /** Looks at what is to be posted; called after every put. */
     wakeAll: () => store.outChannels().forEach(wake),
     /** What the session's draft shows from now on. */
     progress(session: string, where: Pick<Live, "channel" | "root" | "draft">, text: string): void {
-      const before = live.get(session);
-      const same = before?.draft === where.draft ? before : null;
-      const { shown = "", editedMs = clock.monotonicMs() } = same ?? {};
-      live.set(session, { ...where, text, shown, editedMs });
-      if (same === null || same.text !== text) wake(where.channel);
+      live.set(session, { ...where, text, shown: text, editedMs: clock.monotonicMs() });
+      wake(where.channel);
     },
     /** Changes the words of a draft that is shown already. */
     say(session: string, text: string): void {
@@ -89,7 +86,7 @@ export function makeSender(options: SenderOptions) {
     async stopped(): Promise<void> {
       if (!signal.aborted) throw new TypeError("Workers end when the signal aborts");
       for (const worker of workers.values()) worker.wake();
-      await Promise.all(running);
+      await Promise.all([...workers.values()].map((worker) => worker.ended));
     },
   };
 }

@@ -4,21 +4,23 @@ import { err, ok, type Result } from "../results/result.ts";
 import { isErrorCode } from "../results/codes.ts";
 import { chunkReader, chunkWriter } from "./chunks.ts";
 import {
-  type BodyOf,
+  type AnyExchange,
   type Envelope,
   ErrorReply,
-  type Exchange,
+  type EventOf,
   type MessageSchema,
   parseAs,
   parseEnvelope,
+  type ReplyOf,
+  type RequestOf,
   type Said,
   schemaOf,
 } from "./exchange.ts";
 import { buffered, type ByteConn, closeQuietly, readFrame, writeFrame } from "./frame.ts";
 import { FRAME_MS, SILENCE_MS, WIRE_VERSION, WRITE_MS } from "./limits.ts";
 
-export interface CallOptions<E extends MessageSchema> {
-  readonly onEvent?: (event: Said<E>) => void | Promise<void>;
+export interface CallOptions<X extends AnyExchange> {
+  readonly onEvent?: (event: EventOf<X>) => void | Promise<void>;
   /** Receives the exact bytes that precede the reply, in order. */
   readonly onChunk?: (bytes: Uint8Array) => void | Promise<void>;
   readonly upload?: Uint8Array;
@@ -32,16 +34,12 @@ export interface CallOptions<E extends MessageSchema> {
  * Fails with `peer-down` (nobody listens), `peer-silent`, the codes of frames, or the refusal's own
  * code when the other side answered with an error.
  */
-export async function call<
-  Q extends MessageSchema,
-  E extends MessageSchema,
-  R extends MessageSchema,
->(
+export async function call<X extends AnyExchange>(
   path: string,
-  exchange: Exchange<Q, E, R>,
-  body: BodyOf<Q>,
-  options: CallOptions<E> = {},
-): Promise<Result<Said<R>>> {
+  exchange: X,
+  body: RequestOf<X>,
+  options: CallOptions<X> = {},
+): Promise<Result<ReplyOf<X>>> {
   if (options.signal?.aborted) return err("frame-closed", "The call was cancelled");
   let conn: ByteConn;
   try {
@@ -65,14 +63,10 @@ export async function call<
   }
 }
 
-async function sendRequest<
-  Q extends MessageSchema,
-  E extends MessageSchema,
-  R extends MessageSchema,
->(
+async function sendRequest(
   conn: ByteConn,
-  exchange: Exchange<Q, E, R>,
-  body: BodyOf<Q>,
+  exchange: AnyExchange,
+  body: unknown,
   upload: Uint8Array | undefined,
 ): Promise<Result<null>> {
   const frame = { v: WIRE_VERSION, kind: exchange.request.shape.kind.value, body };
@@ -90,15 +84,11 @@ async function sendRequest<
   return written.ok ? await chunks.end() : written;
 }
 
-async function readAnswer<
-  Q extends MessageSchema,
-  E extends MessageSchema,
-  R extends MessageSchema,
->(
+async function readAnswer<X extends AnyExchange>(
   conn: ByteConn,
-  exchange: Exchange<Q, E, R>,
-  options: CallOptions<E>,
-): Promise<Result<Said<R>>> {
+  exchange: X,
+  options: CallOptions<X>,
+): Promise<Result<ReplyOf<X>>> {
   const limits = { firstByteMs: options.silenceMs ?? SILENCE_MS, frameMs: FRAME_MS };
   const chunks = chunkReader(exchange.downloadMaxBytes);
   for (;;) {
@@ -117,14 +107,14 @@ async function readAnswer<
       if (taken.value.bytes.length > 0) await options.onChunk?.(taken.value.bytes);
       continue;
     }
-    const event = saidAs(exchange.events, frame.value);
+    const event = saidAs<X["events"][number]>(exchange.events, frame.value);
     if (event !== null) {
       if (!event.ok) return event;
       await options.onEvent?.(event.value);
       continue;
     }
     if (chunks.isOpen()) return err("frame-malformed", "The reply came before the last chunk");
-    const reply = saidAs(exchange.replies, frame.value);
+    const reply = saidAs<X["replies"][number]>(exchange.replies, frame.value);
     return reply ?? err("frame-malformed", `An unexpected reply: ${frame.value.kind}`);
   }
 }

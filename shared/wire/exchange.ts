@@ -36,6 +36,11 @@ export interface Exchange<
   readonly downloadMaxBytes: number;
 }
 
+export type AnyExchange = Exchange<MessageSchema, MessageSchema, MessageSchema>;
+export type RequestOf<X extends AnyExchange> = BodyOf<X["request"]>;
+export type EventOf<X extends AnyExchange> = Said<X["events"][number]>;
+export type ReplyOf<X extends AnyExchange> = Said<X["replies"][number]>;
+
 /** An exchange without chunks and, unless named, without events. */
 export function exchange<
   Q extends MessageSchema,
