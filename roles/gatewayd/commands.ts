@@ -3,9 +3,11 @@
 // A command is the whole message, after trimming and folding to ASCII. A quote, code or a longer text
 // around it makes it an ordinary message.
 
+const PLAIN = ["cancel", "stop", "status", "new", "jobs", "runs", "help"] as const;
+
 export type Command =
   | { readonly is: "approve" | "deny"; readonly code: string }
-  | { readonly is: "cancel" | "stop" | "status" | "new" | "jobs" | "runs" | "help" }
+  | { readonly is: typeof PLAIN[number] }
   | { readonly is: "unknown"; readonly word: string };
 
 export const HELP = [
@@ -24,21 +26,11 @@ export function commandOf(message: string): Command | null {
   const [word = "", ...rest] = typed.slice(1).split(/ +/);
   const name = word.toLowerCase();
   const [code = ""] = rest;
-  switch (name) {
-    case "approve":
-    case "deny":
-      return rest.length === 1 && /^[a-z0-9-]{1,64}$/i.test(code)
-        ? { is: name, code }
-        : { is: "unknown", word: name };
-    case "cancel":
-    case "stop":
-    case "status":
-    case "new":
-    case "jobs":
-    case "runs":
-    case "help":
-      return rest.length === 0 ? { is: name } : { is: "unknown", word: name };
-    default:
-      return { is: "unknown", word: name.replace(/[^a-z0-9_]/g, "").slice(0, 32) };
+  if (name === "approve" || name === "deny") {
+    if (rest.length === 1 && /^[a-z0-9-]{1,64}$/i.test(code)) return { is: name, code };
+  } else {
+    const plain = PLAIN.find((one) => one === name);
+    if (plain !== undefined && rest.length === 0) return { is: plain };
   }
+  return { is: "unknown", word: name.replace(/[^a-z0-9_]/g, "").slice(0, 32) };
 }

@@ -19,17 +19,11 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
   const { url, owner_id, token, ca_file } = config.mattermost;
   type Channel = Exclude<Parameters<typeof ownerRoutes>[1], null> & { readonly network: Network };
   const serve = (channel: Channel | null, idle: string) => {
+    const forBroker = brokerRoutes(channel?.gateway ?? null);
+    const forOwner = ownerRoutes(startedUnixMs, channel, idle);
     const servers = [
-      listen({
-        path: socket("broker-gateway/gateway"),
-        routes: brokerRoutes(channel?.gateway ?? null),
-        log: log.warn,
-      }),
-      listen({
-        path: socket("owner-gateway/admin"),
-        routes: ownerRoutes(startedUnixMs, channel, idle),
-        log: log.warn,
-      }),
+      listen({ path: socket("broker-gateway/gateway"), routes: forBroker, log: log.warn }),
+      listen({ path: socket("owner-gateway/admin"), routes: forOwner, log: log.warn }),
     ];
     return ok({
       async stop() {
@@ -56,17 +50,9 @@ await runRole("gatewayd", GatewaydConfig, (booted) => {
   const network = networkOf(certificates.value);
   if (!network.ok) return network;
   const store = openStore(`${home}/queue/queue.db`, clock.nowUnixMs);
-  const gateway = startGateway({
-    config,
-    base: url,
-    token: secret.value,
-    clock,
-    random,
-    log,
-    store,
-    peers: makePeers(socket),
-    network: network.value,
-  });
+  const ports = { clock, random, log, store, network: network.value };
+  const peers = makePeers(socket);
+  const gateway = startGateway({ ...ports, config, base: url, token: secret.value, peers });
   log.info(`started; the channel is ${url}`);
   return serve({ gateway, store, network: network.value }, "");
 }, isLostSocket);
