@@ -15,6 +15,9 @@ import { snippet } from "./snippet.ts";
 import { termsOf } from "./words.ts";
 
 const PATIENCE_MS = 6_000;
+const RETRY_MS = 60_000;
+/** What SQLite calls a lack of room; its number does not come along with every failure. */
+const FULL = "database or disk is full";
 
 export type KeeperPlace = Sources & {
   readonly clock: Clock;
@@ -30,6 +33,10 @@ type Keeper = KeeperPlace & {
   isClosed: boolean;
   /** Whether every byte of `whole` is known to be right. */
   isSure: boolean;
+  /** Whether something new was not read for want of room. */
+  isBehind: boolean;
+  /** Before this time no index is built where none could be. */
+  retryMs: number;
   /** The last change under way; the next one waits for it. */
   last: Promise<unknown>;
   /** Settled when the index is whole and has what was there at the start. */
@@ -40,8 +47,9 @@ type Keeper = KeeperPlace & {
 export function openKeeper(at: KeeperPlace): Index {
   const path = `${at.home}/index/memory.sqlite3`;
   const done = Promise.resolve();
-  const start = { whole: undefined, building: undefined, isClosed: false, isSure: false };
-  const my: Keeper = { ...at, path, ...start, last: done, ready: done };
+  const none = { whole: undefined, building: undefined, isClosed: false, isSure: false };
+  const start = { isBehind: false, retryMs: 0, last: done, ready: done };
+  const my: Keeper = { ...at, path, ...none, ...start };
   try {
     my.whole = opened(my);
     my.ready = my.whole === undefined ? rebuild(my) : update(my, (db) => readAll(db, my));
@@ -99,21 +107,36 @@ function lose(my: Keeper, thrown: unknown): void {
 
 function update(my: Keeper, steps: (db: IndexDb) => Generator<Step>): Promise<void> {
   return inTurn(my, async () => {
-    if (my.whole === undefined) return;
+    if (my.whole === undefined) return await retry(my);
+    const news = my.isBehind ? readAll(my.whole, my) : steps(my.whole);
+    my.isBehind = true;
     try {
-      await run(my, steps(my.whole), my.whole, my.onStep);
+      await run(my, news, my.whole, my.onStep);
+      my.isBehind = false;
     } catch (thrown) {
-      lose(my, thrown);
+      // A disk without room damages nothing: all of a change is kept or none.
+      if (!messageOf(thrown).includes(FULL)) return lose(my, thrown);
+      my.log(`The index could not be brought up to date: ${messageOf(thrown)}`);
     }
   });
 }
 
 function rebuild(my: Keeper): Promise<void> {
-  return inTurn(my, async () => {
-    if (my.whole !== undefined && my.isSure || my.isClosed) return;
-    const built = await build(my, my.onStep);
-    if (!built.ok) my.log(`The index could not be built: ${built.detail}`);
-  });
+  return inTurn(my, () => restore(my));
+}
+
+/** What kept an index from being built may be gone. */
+async function retry(my: Keeper): Promise<void> {
+  const nowMs = my.clock.monotonicMs();
+  if (nowMs < my.retryMs) return;
+  my.retryMs = nowMs + RETRY_MS;
+  await restore(my);
+}
+
+async function restore(my: Keeper): Promise<void> {
+  if (my.whole !== undefined && my.isSure || my.isClosed) return;
+  const built = await build(my, my.onStep);
+  if (!built.ok) my.log(`The index could not be built: ${built.detail}`);
 }
 
 async function check(my: Keeper): Promise<Result<null>> {
@@ -151,12 +174,15 @@ async function build(my: Keeper, hear: OnStep): Promise<Result<void>> {
     my.whole = openIndexDb(my.path, my.maxClass);
     if (!placed.ok) return placed;
     my.isSure = my.whole !== undefined;
+    my.isBehind = false;
     return my.isSure ? ok(undefined) : err("memory-index-damaged", "The new index is not whole");
   } catch (thrown) {
     return err("memory-index-damaged", messageOf(thrown));
   } finally {
     closeQuietly(my.building);
     my.building = undefined;
+    // What is left of one that failed only takes room; the next one clears it too.
+    clearIndex(my.disk, fresh);
   }
 }
 

@@ -347,6 +347,93 @@ Deno.test("reindex() that cannot put the new index in its place leaves the old o
   });
 });
 
+async function withFullDisk(run: () => Promise<void>): Promise<void> {
+  const { exec } = DatabaseSync.prototype;
+  DatabaseSync.prototype.exec = function (sql) {
+    if (sql === "COMMIT") throw new Error("database or disk is full");
+    return exec.call(this, sql);
+  };
+  try {
+    await run();
+  } finally {
+    DatabaseSync.prototype.exec = exec;
+  }
+}
+
+Deno.test("search() finds nothing rather than what was purged while the disk is full", async () => {
+  for (const purged of ["a log", "a note"] as const) {
+    await withHome(async (path) => {
+      const session = SessionId.parse(chatId(purged === "a log" ? 1 : 2));
+      writeBaseline(path, chatId(1));
+      writeRecords(path, chatId(1), [userRecord("launch said")]);
+      append(path, note("launch noted", { session: chatId(2) }));
+      const index = keeper(path);
+      assert.equal((await hits(index, "launch")).length, 2);
+      await withFullDisk(async () => {
+        const line = { time_unix_ms: 1, session, why: "", hidden: [] };
+        assert.ok(appendPurge(denoDisk, `${path}/memory/purged.jsonl`, line).ok);
+        await index.update(session);
+        await index.update(null);
+        assert.ok(!(await index.search("launch", 5)).ok, purged);
+      });
+      assert.ok((await index.reindex(() => {})).ok);
+      assert.equal((await hits(index, "launch")).length, 1, purged);
+      void index.close();
+    });
+  }
+});
+
+Deno.test("update() on a full disk damages no index, and reads what it missed when there is room", async () => {
+  await withHome(async (path) => {
+    writeBaseline(path, chatId(1));
+    writeRecords(path, chatId(1), [userRecord("launch on Thursday")]);
+    const logged: string[] = [];
+    const index = keeper(path, "private", logged);
+    assert.equal((await hits(index, "launch")).length, 1);
+    await withFullDisk(async () => {
+      writeRecords(path, chatId(1), [userRecord("launch on Friday", 1)]);
+      await index.update(SessionId.parse(chatId(1)));
+      append(path, note("launch noted"));
+      await index.update(null);
+    });
+    assert.equal((await hits(index, "launch")).length, 1);
+    assert.match(logged.join("\n"), /^(?:The index could not be brought up to date.*\n?){2}$/);
+    await index.update(null);
+    assert.equal((await hits(index, "launch")).length, 3);
+    void index.close();
+  });
+});
+
+Deno.test("update() builds an index that could not be built before, but not again and again", async () => {
+  await withHome(async (path) => {
+    let nowMs = 0;
+    const list = `${path}/memory/purged.jsonl`;
+    append(path, note("launch"));
+    Deno.writeTextFileSync(list, "not a purge\n");
+    const logged: string[] = [];
+    const index = openKeeper({
+      disk: denoDisk,
+      clock: { ...systemClock, monotonicMs: () => nowMs },
+      home: path,
+      maxClass: "private",
+      log: (line) => void logged.push(line),
+      onStep: () => {},
+    });
+    for (let i = 0; i < 5; i++) await index.update(null);
+    assert.ok(!(await index.search("launch", 5)).ok);
+    assert.equal(logged.length, 2, logged.join("\n"));
+    Deno.removeSync(list);
+    nowMs = 60_000;
+    await index.update(null);
+    assert.equal((await hits(index, "launch")).length, 1);
+    assert.equal(
+      [...Deno.readDirSync(`${path}/index`)].some(({ name }) => /new/.test(name)),
+      false,
+    );
+    void index.close();
+  });
+});
+
 Deno.test("an index made step by step equals one made anew, row for row", async () => {
   const text = fc.array(fc.constantFrom("a", "b", "tennis", "launch", "東京", "x\0y", "ﷺ"), {
     minLength: 1,

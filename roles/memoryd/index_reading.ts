@@ -48,7 +48,7 @@ export function* readAll(db: IndexDb, from: Sources): Generator<Step> {
     .flatMap((name) => logsOf(from, name));
   const known = new Set([NOTES_LOG, ...logs.map((log) => log.name)]);
   for (const name of db.logs()) {
-    if (!known.has(name)) db.inOneStep(() => db.drop(name));
+    if (!known.has(name)) hide(db, () => db.drop(name));
   }
   readNotes(db, from);
   for (const [done, log] of logs.entries()) {
@@ -63,7 +63,7 @@ export function* readSession(db: IndexDb, from: Sources, session: SessionId): Ge
   const isPurged = purgesOf(from).sessions.has(session);
   const logs = logsOf(from, session);
   for (const log of logs) {
-    if (isPurged) db.inOneStep(() => db.drop(log.name));
+    if (isPurged) hide(db, () => db.drop(log.name));
     else for (const _ of readLog(db, from, log)) yield { logs: 0, total_logs: logs.length };
   }
 }
@@ -181,7 +181,8 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const before = db.progress(NOTES_LOG) ?? NOTHING;
   const purged = purgesOf(from);
   const purges = String(purged.purges);
-  const isSame = wasReadAs(from, before) && before.prev.split(":")[2] === purges;
+  const knowsPurges = before.prev === "" || before.prev.split(":")[2] === purges;
+  const isSame = knowsPurges && wasReadAs(from, before);
   if (isSame && before.offset === length) return;
   const next = decodeLossy(bytesBetween(from, before.offset, before.offset + 3));
   const goesOn = isSame && next === NOTE_START;
@@ -190,7 +191,7 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const parsed = parseNotes(bytes, start.next);
   // Where the last note begins and what it is: a later change of the file shows there.
   const last = parsed.notes.at(-1)?.start ?? 0;
-  db.inOneStep(() => {
+  const step = () => {
     if (!goesOn) db.drop(NOTES_LOG);
     const rows = parsed.notes.filter(({ note }) => !purged.hidesNote(note))
       .map(noteRow);
@@ -202,7 +203,18 @@ export function readNotes(db: IndexDb, from: Sources): void {
       prev: `${start.offset + last}:${hashBytes(bytes.subarray(last))}:${purges}`,
       problem: parsed.unlabelled > 0 ? "It has lines that belong to no note" : start.problem,
     });
-  });
+  };
+  if (knowsPurges) db.inOneStep(step);
+  else hide(db, step);
+}
+
+/** Takes out what was purged. When that fails, if only for want of room, the index is of no use. */
+function hide(db: IndexDb, change: () => void): void {
+  try {
+    db.inOneStep(change);
+  } catch (cause) {
+    throw new Error("What was purged could not be taken out", { cause });
+  }
 }
 
 function wasReadAs(from: Sources, before: Progress): boolean {

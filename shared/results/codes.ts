@@ -316,7 +316,7 @@ export const ERRORS = {
   },
   "memory-index-damaged": {
     what: "The recall index cannot be used and could not be made anew.",
-    todo: "Look at the reason in memoryd's log, remove it, then restart memoryd.",
+    todo: "Look at the reason in memoryd's log, remove it, then run bxctl reindex.",
   },
   "recall-late": {
     what: "A search in memory took longer than it may.",
