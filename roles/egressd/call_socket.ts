@@ -86,22 +86,28 @@ async function keepDoor(
   most: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const open = new Set<Promise<void>>();
+  let open = 0;
+  let wake = () => {};
+  // A race between those that are open would keep something of each that ended, for as long as one stays.
+  const oneLess = () => new Promise<void>((resolve) => wake = resolve);
   while (!signal.aborted) {
-    if (open.size >= most) {
-      await Promise.race(open);
+    if (open >= most) {
+      await oneLess();
       continue;
     }
     try {
       const program = await listener.accept();
-      const passed = pass(program, inner, signal).finally(() => open.delete(passed));
-      open.add(passed);
+      open++;
+      pass(program, inner, signal).then(() => {
+        open--;
+        wake();
+      });
     } catch {
       // Closed, which ends the loop, or out of descriptors, which passes.
       if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 200));
     }
   }
-  await Promise.all(open);
+  while (open > 0) await oneLess();
 }
 
 /** Passes bytes both ways until the server's side ends. */

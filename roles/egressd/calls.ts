@@ -1,6 +1,6 @@
 // The calls that have a way out now. A way exists exactly as long as brokerd's connection that asked for
 // it; when that ends, for whatever reason, the socket is gone.
-import { type Clock, inTime } from "../../shared/clock/clock.ts";
+import { aborted, type Clock, inTime } from "../../shared/clock/clock.ts";
 import type { Random } from "../../shared/clock/random.ts";
 import type { EgressdConfig } from "../../shared/config/egressd.ts";
 import type { CallId } from "../../shared/ids/ids.ts";
@@ -15,7 +15,7 @@ import type {
 } from "../../shared/wire/egress.ts";
 import type { BodyOf } from "../../shared/wire/exchange.ts";
 import { MAX_CHUNK_BYTES } from "../../shared/wire/limits.ts";
-import { aborted, type Io } from "../../shared/wire/listen.ts";
+import type { Io } from "../../shared/wire/listen.ts";
 import { type Client, openCallSocket } from "./call_socket.ts";
 import { forward, isOwnHeader, type RequestLine, type Way } from "./forward.ts";
 

@@ -25,6 +25,14 @@ export const systemClock: Clock = {
     }),
 };
 
+/** Resolves when the signal has aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
 /** What `work` comes to, or `late` after `ms`; the work goes on all the same. */
 export async function inTime<T>(clock: Clock, work: Promise<T>, ms: number, late: T): Promise<T> {
   const done = new AbortController();

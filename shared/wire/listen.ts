@@ -178,9 +178,11 @@ async function acceptLoop(
   talks: Set<Promise<void>>,
 ): Promise<void> {
   const max = options.maxConnections ?? MAX_CONNECTIONS;
+  let wake = () => {};
   while (!stop.signal.aborted) {
     if (talks.size >= max) {
-      await Promise.race([...talks, aborted(stop.signal)]);
+      // A race between the talks would keep something of each that ended, for as long as one stays.
+      await new Promise<void>((resolve) => wake = resolve);
       continue;
     }
     let conn: Deno.UnixConn;
@@ -193,17 +195,12 @@ async function acceptLoop(
       await new Promise((resolve) => setTimeout(resolve, 200));
       continue;
     }
-    const done = serve(buffered(conn), options, stop.signal).finally(() => talks.delete(done));
+    const done = serve(buffered(conn), options, stop.signal).finally(() => {
+      talks.delete(done);
+      wake();
+    });
     talks.add(done);
   }
-}
-
-/** Resolves when the signal has aborted. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 async function serve(conn: ByteConn, options: ListenOptions, stop: AbortSignal): Promise<void> {
