@@ -92,11 +92,12 @@ function makeMissing(at: StorePlace, starter: string): Result<void> {
     if (!made.ok) return made;
   }
   for (const name of [...IDENTITY_FILES, "notes"]) {
-    const returned = returnAside(at.disk, `${at.folder}/${name}.md`);
+    const path = `${at.folder}/${name}.md`;
+    const returned = returnAside(at.disk, path);
     if (!returned.ok) return returned;
-    const text = name === "soul" ? starter : "";
-    const made = createExclusive(at.disk, `${at.folder}/${name}.md`, encodeUtf8(text));
-    if (!made.ok && made.code !== "file-exists") return made;
+    if (attempt(() => at.disk.lstat(path)).ok) continue;
+    const made = createExclusive(at.disk, path, encodeUtf8(name === "soul" ? starter : ""));
+    if (!made.ok) return made;
   }
   return ok(undefined);
 }

@@ -8,6 +8,7 @@ import {
   faultyDisk,
   SimulatedCrash,
 } from "../../tests/doubles/faulty_disk.ts";
+import { DiskError } from "../../shared/disk/disk.ts";
 import { CallId, SessionId } from "../../shared/ids/ids.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
 import { entriesOf, IDENTITY_FILES } from "./entries.ts";
@@ -82,6 +83,23 @@ Deno.test("openStore() never overwrites what is there, whatever it is", () => {
   const bytes = new Uint8Array(3);
   file.read(bytes);
   assert.deepEqual([...bytes], [0x61, 0xff, 0x62]);
+});
+
+Deno.test("openStore() needs no room on the disk when nothing is missing", () => {
+  const disk = faultyDisk(["/home", HOME]);
+  opened(disk).close();
+  const { open } = disk;
+  disk.open = (path, mode) => {
+    const write = (bytes: Uint8Array) => {
+      throw new DiskError("no_space", `No room for ${bytes.length} bytes`);
+    };
+    return { ...open(path, mode), write };
+  };
+  const store = opened(disk);
+  assert.ok(store.block(IDENTITY_FILES).ok);
+  const note = store.note("tea", ORIGIN);
+  assert.equal(!note.ok && note.code, "disk-full");
+  store.close();
 });
 
 Deno.test("block() names a file over its limit and a missing one", () => {
