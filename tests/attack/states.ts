@@ -21,6 +21,7 @@ import {
   testHouse,
 } from "../doubles/broker_house.ts";
 import { type FaultyDisk, SimulatedCrash } from "../doubles/faulty_disk.ts";
+import { equalLabel, join, type Label, SESSION_START } from "../../shared/labels/label.ts";
 import type { RunPlan } from "../../roles/brokerd/runtime/plan.ts";
 import type { House } from "../../roles/brokerd/house.ts";
 
@@ -87,6 +88,7 @@ const arbOp: fc.Arbitrary<Op> = fc.oneof(
         null,
         READ,
         `${READ}# two\n`,
+        READ.replace("untrusted = false", "untrusted = true"),
         "mode = ",
         READ.replace("auto", "deny").replace(/max_taint[^]*/, ""),
       ),
@@ -278,7 +280,17 @@ function judge(made: World): void {
   const started = new Set<string>();
   const ended = new Set<string>();
   let isStopped = false;
+  const labels = new Map<string, Label>();
+  const covers = (high: Label | undefined, low: Label) =>
+    high !== undefined && equalLabel(join(high, low), high);
   for (const record of made.house.audit.records()) {
+    if (record.kind === "session" || record.kind === "raise") {
+      labels.set(record.session, join(record.label, labels.get(record.session) ?? record.label));
+    }
+    if (record.kind === "decision" && record.label !== null) {
+      const { label, session, call } = record;
+      ok(covers(label, labels.get(session) ?? label), `${call} was decided by a label too low`);
+    }
     if (record.kind === "stop") isStopped = true;
     if (record.kind === "resume") isStopped = false;
     if (record.kind === "decision" && record.verdict === "auto") allowed.add(record.call);
@@ -293,10 +305,19 @@ function judge(made: World): void {
     if (record.kind === "result") {
       ok(started.has(record.call) && !ended.has(record.call), `${record.call} ended oddly`);
       ended.add(record.call);
+      const before = labels.get(record.session) ?? record.label;
+      const now = join(before, record.label);
+      ok(covers(record.session_label, now), `${record.call} lowered its session`);
+      labels.set(record.session, now);
     }
   }
   strictEqual(new Set(made.began).size, made.began.length, "an effect began twice");
   for (const id of made.began) ok(started.has(id), `${id} ran and no start was recorded`);
+  for (const { session } of made.ids) {
+    const label = labels.get(session) ?? SESSION_START;
+    const known = made.house.sessions.find(session)?.label;
+    ok(known === undefined || covers(known, label), `${session} is lower than what it has seen`);
+  }
 }
 
 const approve = (which: number): Op => ({ op: "answer", which, say: "approve", via: "owner" });
@@ -324,8 +345,9 @@ export async function randomStates(count: number, onRun: () => void = () => {}):
         await made.test.clock.advance(10_000);
         judge(made);
         begun += made.began.length;
-        const labels = labelsOf(made);
         await made.house.close();
+        // What ran until now has had its end, and that may have raised them.
+        const labels = labelsOf(made);
         made.house = made.test.open();
         deepStrictEqual(labelsOf(made), labels, "a label changed with a restart");
         onRun();
