@@ -91,23 +91,7 @@ const SLOTS = 1_024;
 const CHECK_ROWS = 2_000;
 const MAX_TIME = 2 ** 42;
 
-export interface IndexDb {
-  /** Runs `change` in one transaction: all of it is kept or none. */
-  inOneStep(change: () => void): void;
-  /** Adds rows that follow all rows of their log, `log`. */
-  add(log: string, rows: readonly Row[]): void;
-  /** Forgets a log and what was read from it. */
-  drop(log: string): void;
-  progress(log: string): Progress | undefined;
-  setProgress(log: string, progress: Progress): void;
-  logs(): string[];
-  /** The best `k` rows for a question's terms. Throws when a row is not what was stored. */
-  search(terms: Terms, k: number): Row[];
-  counts(): Counts;
-  /** Looks at all of it, pausing after each step; throws what is wrong. */
-  check(): Generator<void>;
-  close(): void;
-}
+export type IndexDb = ReturnType<typeof indexDb>;
 
 /**
  * Opens an index file of this form and class limit; undefined when it is another or none. That it is
@@ -210,7 +194,7 @@ function sceneAfter(before: readonly Placed[], row: Row): number | undefined {
   return size < SCENE_ROWS ? last.scene : undefined;
 }
 
-function indexDb(db: DatabaseSync): IndexDb {
+function indexDb(db: DatabaseSync) {
   const q = statements(db);
   const rank = ranker(db);
   const put = (given: Row, before: readonly Placed[]): Placed => {
@@ -223,7 +207,8 @@ function indexDb(db: DatabaseSync): IndexDb {
     return placedAt(id, scene, row);
   };
   return {
-    inOneStep: (change) => {
+    /** Runs `change` in one transaction: all of it is kept or none. */
+    inOneStep: (change: () => void): void => {
       db.exec("BEGIN IMMEDIATE");
       try {
         change();
@@ -233,7 +218,8 @@ function indexDb(db: DatabaseSync): IndexDb {
         throw thrown;
       }
     },
-    add: (log, rows) => {
+    /** Adds rows that follow all rows of their log, `log`. */
+    add: (log: string, rows: readonly Row[]): void => {
       if (rows.length === 0) return;
       const all = q.tail.all(log, log === NOTES_LOG ? 1 : SCENE_ROWS).map(placed).reverse();
       const known = all.length;
@@ -245,28 +231,31 @@ function indexDb(db: DatabaseSync): IndexDb {
       tellWords(q.learn, all, known - 1);
       tellScenes(q.learnScene, all.filter((one, i) => i >= known || one.scene === open));
     },
-    drop: (log) => {
+    /** Forgets a log and what was read from it. */
+    drop: (log: string): void => {
       const all = q.rows.all(log).map(placed);
       tellWords(q.forget, all, 0);
       tellScenes(q.forgetScene, all);
       q.dropRows.run(log);
       q.dropLog.run(log);
     },
-    progress: (log) => Progress.optional().parse(q.progress.get(log)),
-    setProgress: (log, progress) => {
+    progress: (log: string) => Progress.optional().parse(q.progress.get(log)),
+    setProgress: (log: string, progress: Progress): void => {
       q.setProgress.run({ log, ...progress, untrusted: Number(progress.untrusted) });
     },
     logs: () => q.logs.all().map((row) => String(row.log)),
-    search: (terms, k) =>
+    /** The best `k` rows for a question's terms. Throws when a row is not what was stored. */
+    search: (terms: Terms, k: number): Row[] =>
       originalsFirst(rank(terms, k + ECHOES).map((id) => Row.parse(checked(q.row.get(id))))).slice(
         0,
         k,
       ),
-    counts: () => {
+    counts: (): Counts => {
       const skipped = q.skipped.all().map((row) => `${row.log}: ${row.problem}`);
       return Counts.parse({ ...q.size.get(), skipped });
     },
-    *check() {
+    /** Looks at all of it, pausing after each step; throws what is wrong. */
+    *check(): Generator<void> {
       if (!isWhole(db)) throw new Error("SQLite finds it damaged");
       yield;
       let rows = 0;

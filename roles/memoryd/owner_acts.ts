@@ -10,7 +10,7 @@ import { parseCanonical } from "../../shared/wire/codec.ts";
 import { Edit } from "./edits.ts";
 import { EDITABLE_FILES, type EditableFile, entriesOf, textOf } from "./entries.ts";
 import { allNotes, readIdentity } from "./identity_files.ts";
-import { type JournalLine, readJournal, type StorePlace } from "./journal.ts";
+import { readJournal, type StorePlace } from "./journal.ts";
 import type { Origin } from "./memory_store.ts";
 import { appendPurge, digestOf, hiding, type Purged } from "./purged.ts";
 
@@ -34,21 +34,7 @@ export type Purge = {
   isHidden(entry: string): boolean;
 };
 
-export interface OwnerActs {
-  history(): Result<JournalLine[]>;
-  /**
-   * Puts back the bytes that the latest edit of a file replaced; the file's text. Fails with
-   * `memory-nothing-to-undo`, or `memory-changed` when the file is no longer what that edit made.
-   */
-  undo(file: EditableFile): Result<string>;
-  staged(): Result<Staged[]>;
-  /** Applies or drops a staged edit. Fails with `memory-not-staged` or as an edit does. */
-  review(call: string, decision: "apply" | "drop"): Result<void>;
-  /** What a purge of the session would hide. */
-  broughtBy(session: SessionId): Result<Purge>;
-  /** Hides it for good. */
-  purge(session: SessionId, why: string): Result<Purge>;
-}
+export type OwnerActs = ReturnType<typeof ownerActs>;
 
 /** The store's ways to change a file, and what it knows of purges. */
 export type StoreHands = {
@@ -60,12 +46,17 @@ export type StoreHands = {
 
 const MAX_STAGED_BYTES = 1_048_576;
 
-export function ownerActs(at: StorePlace, hands: StoreHands): OwnerActs {
+export function ownerActs(at: StorePlace, hands: StoreHands) {
   return {
     history: () => readJournal(at.disk, `${at.folder}/edits`),
-    undo: (file) => undo(at, hands, file),
+    /**
+     * Puts back the bytes that the latest edit of a file replaced; the file's text. Fails with
+     * `memory-nothing-to-undo`, or `memory-changed` when the file is no longer what that edit made.
+     */
+    undo: (file: EditableFile) => undo(at, hands, file),
     staged: () => stagedEdits(at),
-    review: (call, decision) => {
+    /** Applies or drops a staged edit. Fails with `memory-not-staged` or as an edit does. */
+    review: (call: string, decision: "apply" | "drop"): Result<void> => {
       const staged = stagedEdits(at);
       if (!staged.ok) return staged;
       const one = staged.value.find((waiting) => waiting.call === call);
@@ -76,8 +67,10 @@ export function ownerActs(at: StorePlace, hands: StoreHands): OwnerActs {
       const made = decision === "apply" ? hands.edit(edit, origin, "review") : ok("");
       return made.ok ? removeFile(at.disk, `${at.folder}/staged/${one.call}.json`) : made;
     },
-    broughtBy: (session) => brought(at, session),
-    purge: (session, why) => purge(at, hands, session, why),
+    /** What a purge of the session would hide. */
+    broughtBy: (session: SessionId) => brought(at, session),
+    /** Hides it for good. */
+    purge: (session: SessionId, why: string) => purge(at, hands, session, why),
   };
 }
 
