@@ -207,12 +207,17 @@ function denies(grant: DenyGrant, question: Question): boolean {
   return isBare || denyPathHit(grant, question) || denyTextHit(grant, question);
 }
 
+/** A path as a disk may know it that keeps names without their case, or composed. */
+function folded(path: string): string {
+  return path.normalize("NFC").toLowerCase();
+}
+
 function denyPathHit(grant: DenyGrant, question: Question): boolean {
-  const forbidden = [...grant.paths, ...grant.real_paths];
+  const forbidden = [...grant.paths, ...grant.real_paths].map(folded);
   return question.paths.some((path) =>
     forbidden.some((denied) =>
-      [path.asked, path.target, path.opened].some((text) => covers(denied, text)) ||
-      (path.opensFolder && covers(path.opened, denied))
+      [path.asked, path.target, path.opened].some((text) => covers(denied, folded(text))) ||
+      (path.opensFolder && covers(folded(path.opened), denied))
     )
   );
 }

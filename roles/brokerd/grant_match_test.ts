@@ -175,11 +175,16 @@ Deno.test("evaluate() a deny ignores labels and reaches everything a call would 
     pathAt("/r/a/secret/x", { target: "/elsewhere", opened: "/elsewhere" }),
     pathAt("/r/a", { opensFolder: true }),
     pathAt("/r/a/new", { opened: "/r/a", opensFolder: true }),
+    // One file on a disk that keeps names without their case, or composed.
+    pathAt("/r/a/SECRET/x"),
   ];
   for (const hit of hits) {
     strictEqual(rule([allow(), secret], question({ paths: [hit] })), "denied_by_grant", hit.asked);
   }
   strictEqual(rule([allow(), secret], question({ paths: [pathAt("/r/a/secretx")] })), "auto");
+  const accent = deny({ paths: ["/r/a/caf\u00e9"], real_paths: ["/r/a/caf\u00e9"] });
+  const other = question({ paths: [pathAt("/r/a/cafe\u0301/x")] });
+  strictEqual(rule([allow(), accent], other), "denied_by_grant");
   const text = deny({ patterns: { q: ["*rm*"] } });
   strictEqual(
     rule([allow(), text], question({ args: { q: ["ls", "rm -rf"] } })),
