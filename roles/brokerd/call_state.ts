@@ -9,7 +9,7 @@ import { emptyResult, type Output, type StoredResult } from "./call_results.ts";
 import type { Tool } from "./catalog.ts";
 import type { Ruling } from "./decision.ts";
 import type { Effect } from "./executors.ts";
-import { covers, type JsonObject } from "./grant_match.ts";
+import { covers, folded, type JsonObject } from "./grant_match.ts";
 import type { Plan } from "./plan.ts";
 import { type Reason, REASONS } from "./reasons.ts";
 import type { ResolvedPath } from "./real_paths.ts";
@@ -106,10 +106,9 @@ export function broken(detail: string): Effect {
 
 /** Whether `writer` may change something that `other` opens. */
 export function clash(writer: Plan, other: Plan): boolean {
-  return writer.mounts.some((mine) =>
-    mine.write &&
-    other.mounts.some((its) => covers(mine.path, its.path) || covers(its.path, mine.path))
-  );
+  const opened = other.mounts.map((its) => folded(its.path));
+  return writer.mounts.filter((mine) => mine.write).map((mine) => folded(mine.path))
+    .some((mine) => opened.some((its) => covers(mine, its) || covers(its, mine)));
 }
 
 export function storedOf(

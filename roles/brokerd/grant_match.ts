@@ -208,7 +208,7 @@ function denies(grant: DenyGrant, question: Question): boolean {
 }
 
 /** A path as a disk may know it that keeps names without their case, or composed. */
-function folded(path: string): string {
+export function folded(path: string): string {
   return path.normalize("NFC").toLowerCase();
 }
 
