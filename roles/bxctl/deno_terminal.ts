@@ -1,4 +1,5 @@
 // The real terminal. Input is read line by line, so one reader serves the chat and its questions.
+import { joinBytes } from "../../shared/wire/chunks.ts";
 import { decodeLossy, encodeUtf8 } from "../../shared/wire/codec.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -88,12 +89,7 @@ function lineReader(): () => Promise<string | null> {
       const block = new Uint8Array(65_536);
       const read = await Deno.stdin.read(block);
       if (read === null) isAtEnd = true;
-      else {
-        const joined = new Uint8Array(held.length + read);
-        joined.set(held);
-        joined.set(block.subarray(0, read), held.length);
-        held = joined;
-      }
+      else held = joinBytes([held, block.subarray(0, read)]);
     }
   };
 }

@@ -1,9 +1,9 @@
 // Between brokerd and gatewayd: questions and notices out, answers in.
 // gatewayd serves broker-gateway/gateway, brokerd serves broker-gateway/broker.
 import { z } from "zod";
-import { ApprovalId, SessionId, ToolName } from "../ids/ids.ts";
+import { ApprovalId, SessionId } from "../ids/ids.ts";
 import { exchange, message } from "./exchange.ts";
-import { AnswerOutcome, ShortText, UnixMs } from "./parts.ts";
+import { ApprovalAnswered, ShortText, UnixMs } from "./parts.ts";
 
 const Ok = message("ok", {});
 
@@ -40,11 +40,7 @@ export const GATEWAY_ANSWER = exchange({
     session: SessionId,
     approval: ApprovalId.nullable(),
   }),
-  replies: [message("approval_answered", {
-    outcome: AnswerOutcome,
-    approval: ApprovalId.nullable(),
-    tool: ToolName.nullable(),
-  })],
+  replies: [ApprovalAnswered],
 });
 
 export const GATEWAY_STOP = exchange({

@@ -5,7 +5,7 @@ import { ApprovalId, SessionId, Sha256, ToolName } from "../ids/ids.ts";
 import { DataClass, Label } from "../labels/label.ts";
 import { exchange, message } from "./exchange.ts";
 import { MAX_ARGUMENT_BYTES, MAX_OUTPUT_BYTES } from "./limits.ts";
-import { AnswerOutcome, ApprovalSummary, AuditHead, RoleStatus, ShortText } from "./parts.ts";
+import { ApprovalAnswered, ApprovalSummary, AuditHead, RoleStatus, ShortText } from "./parts.ts";
 
 export const BROKER_STATUS = exchange({
   request: message("status", {}),
@@ -47,11 +47,7 @@ export const APPROVAL_ANSWER = exchange({
     code: z.string().max(64),
     answer: z.enum(["approve", "deny"]),
   }),
-  replies: [message("approval_answered", {
-    outcome: AnswerOutcome,
-    approval: ApprovalId.nullable(),
-    tool: ToolName.nullable(),
-  })],
+  replies: [ApprovalAnswered],
 });
 
 const StopState = message("stop_state", {

@@ -1,5 +1,6 @@
 // Pieces that several sockets' messages share.
 import { z } from "zod";
+import { message } from "./exchange.ts";
 import { ApprovalId, CallId, SessionId, Sha256, ToolName } from "../ids/ids.ts";
 
 export const ShortText = z.string().max(1_000);
@@ -44,6 +45,13 @@ export const AnswerOutcome = z.enum([
   "local_only",
 ]);
 export type AnswerOutcome = z.output<typeof AnswerOutcome>;
+
+/** What brokerd says to an answer, whoever gave it. */
+export const ApprovalAnswered = message("approval_answered", {
+  outcome: AnswerOutcome,
+  approval: ApprovalId.nullable(),
+  tool: ToolName.nullable(),
+});
 
 /** What became of an answer, to the one who gave it; a sentence without its stop. */
 export const OUTCOME_TEXT: Readonly<Record<AnswerOutcome, string>> = {
