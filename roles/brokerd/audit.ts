@@ -62,8 +62,8 @@ export interface Audit {
 }
 
 /**
- * Opens the log in `folder` and passes what its newest file holds to `onRecord`, oldest first, on the
- * day of its beginning also the file before it.
+ * Opens the log in `folder` and passes what its newest file holds to `onRecord`, oldest first, before
+ * that what older ones say that may speak of today.
  */
 export function openAudit(
   ports: AuditPorts,
@@ -101,15 +101,10 @@ export function openAudit(
     // What was damaged may restrict; an answer counts only where the chain bears it out.
     if (record.kind !== "approval") onRecord(record);
   }
-  const { time, previous } = Object(begun?.value);
-  const former = Object(previous);
+  const { hash } = formerOf(begun?.value);
   // The head that this file goes on from was acknowledged too.
-  if (begun !== null && typeof former.hash === "string") heads.set(begun.n - 1, former.hash);
-  // On the day of its beginning, what the file before it says of that day counts as well.
-  const before = String(time).slice(0, 10) === isoTime(ports.clock.nowUnixMs()).slice(0, 10)
-    ? files.value.filter((name) => name === former.file)
-    : [];
-  for (const name of before) {
+  if (begun !== null && typeof hash === "string") heads.set(begun.n - 1, hash);
+  for (const name of filesOfToday(ports, folder, files.value, begun?.value)) {
     for (const record of recordsIn(ports.disk, `${folder}/${name}`)) onRecord(record);
   }
   let lastUnixMs = 0;
@@ -126,6 +121,32 @@ export function openAudit(
   const month = files.value.filter((name) => name < opened.value.chain.file()).at(-1);
   const formerUnixMs = month === undefined ? 0 : Date.parse(month.slice(0, 7));
   return ok({ ...auditOf(ports, folder, opened.value.chain, heads), formerUnixMs, lastUnixMs });
+}
+
+/** What the first record of a file says of the file before it. */
+function formerOf(first: unknown): { readonly file?: unknown; readonly hash?: unknown } {
+  return Object(Object(first).previous);
+}
+
+/**
+ * The older files that may speak of today: those before one that began today, or later than that by a
+ * clock that ran ahead. `first` is the first record of the newest.
+ */
+function filesOfToday(
+  { disk, clock }: AuditPorts,
+  folder: string,
+  files: readonly string[],
+  first: unknown,
+): readonly string[] {
+  const today = isoTime(clock.nowUnixMs()).slice(0, 10);
+  const found: string[] = [];
+  for (let at = first; String(Object(at).time).slice(0, 10) >= today;) {
+    const name = files.find((one) => one === formerOf(at).file);
+    if (name === undefined || found.includes(name)) break;
+    found.unshift(name);
+    at = firstOf(disk, `${folder}/${name}`)?.value;
+  }
+  return found;
 }
 
 /** As `verify`, for a log that could not be opened for the reason `failure`. */

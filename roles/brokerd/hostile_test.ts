@@ -406,6 +406,23 @@ Deno.test("open() a session without its file is not opened anew by a brokerd who
   await next.close();
 });
 
+Deno.test("request() a day's limit holds over starts whose clock was far ahead", async () => {
+  const limits = "[limits]\ncalls_per_day = 2\n";
+  const test = testHouse({ grants: { "list.toml": grantToml("list_dir", "auto", limits) } });
+  const now = test.clock.nowUnixMs();
+  const codes: string[] = [];
+  for (const days of [0, 400, 500, 0, 0]) {
+    test.clock.setWall(now + days * 86_400_000);
+    const house = test.open();
+    if (days === 0) {
+      const one = await asks(house, openChat(house), "list_dir", JSON.stringify({ path: ROOT }));
+      codes.push(stateOf(house, one));
+    }
+    await house.close();
+  }
+  deepStrictEqual(codes, ["done", "done", "limit_reached"]);
+});
+
 Deno.test("auditRoutes() a repair that is asked for twice at once puts nothing sound aside", async () => {
   const test = testHouse();
   const house = test.open();
