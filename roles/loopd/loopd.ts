@@ -84,11 +84,7 @@ export function makeLoopd(options: LoopdOptions): Result<Loopd> {
 }
 
 /** The clients, the slots and the self-test. */
-function makeParts(
-  options: LoopdOptions,
-  outbox: Outbox,
-  examples: BaselineParts["examples"],
-) {
+function makeParts(options: LoopdOptions, outbox: Outbox, examples: BaselineParts["examples"]) {
   const { ports, config, sockets, stopping } = options;
   const { clock, log } = ports;
   const { model: name, first_byte_s, silence_s } = config.inference;

@@ -35,11 +35,7 @@ const Line = z.discriminatedUnion("kind", [
   Item,
   z.strictObject({ kind: z.literal("ack"), n: z.int().min(0) }),
   /** What a compaction leaves in front: the number of the next item, and turns that had one. */
-  z.strictObject({
-    kind: z.literal("next"),
-    n: z.int().min(0),
-    turns: z.array(TurnId).max(1_000),
-  }),
+  z.strictObject({ kind: z.literal("next"), n: z.int().min(0), turns: z.array(TurnId).max(1_000) }),
 ]);
 
 export type Outbox = ReturnType<typeof outboxOf>;

@@ -47,13 +47,7 @@ const NOT_RUN: readonly Check[] = CHECKS.map((check) => ({ check, state: "not-ye
 export type SelfTest = ReturnType<typeof makeSelfTest>;
 
 export function makeSelfTest(options: SelfTestOptions) {
-  const state: State = {
-    verdict: "open",
-    checks: NOT_RUN,
-    facts: null,
-    endedMs: 0,
-    running: null,
-  };
+  const state: State = { verdict: "open", checks: NOT_RUN, facts: null, endedMs: 0, running: null };
   const isOld = () => options.clock.monotonicMs() - state.endedMs >= AGAIN_MS;
   const refusal = () => state.verdict === "failed" && !isOld() ? failed(state.checks) : null;
   const ready = async (): Promise<Result<null>> => {

@@ -115,11 +115,7 @@ function inOrder<T>(all: All, session: SessionId, task: () => Promise<T>): Promi
   return done;
 }
 
-async function submit(
-  all: All,
-  message: Message,
-  waiting: number,
-): Promise<Result<Accepted>> {
+async function submit(all: All, message: Message, waiting: number): Promise<Result<Accepted>> {
   const { house } = all;
   const opened = await openOrCreate(all, message.session);
   if (!opened.ok) return opened;
@@ -164,10 +160,7 @@ async function submit(
   return ok({ turn, isDuplicate: false });
 }
 
-async function openOrCreate(
-  all: All,
-  session: SessionId,
-): Promise<Result<Live>> {
+async function openOrCreate(all: All, session: SessionId): Promise<Result<Live>> {
   const there = all.live.get(session);
   if (there !== undefined) return ok(there);
   const folder = `${all.root}/${session}`;
@@ -187,11 +180,7 @@ async function openOrCreate(
 }
 
 /** Entries that the model does not get are the owner's to know, once as long as they are the same. */
-function tellOmitted(
-  all: All,
-  session: SessionId,
-  omitted: readonly string[],
-): void {
+function tellOmitted(all: All, session: SessionId, omitted: readonly string[]): void {
   const lines = omitted.join("\n");
   if (lines === all.omitted) return;
   all.omitted = lines;
@@ -200,12 +189,7 @@ function tellOmitted(
 }
 
 /** A notice about a session that belongs to no turn. */
-function tellOwner(
-  { house }: All,
-  session: SessionId,
-  code: ErrorCode,
-  text: string,
-): void {
+function tellOwner({ house }: All, session: SessionId, code: ErrorCode, text: string): void {
   house.ports.log(`session ${session}: ${code}: ${text}`);
   const none = { turn: null, message_id: null, label: SESSION_START };
   house.outbox.put({ session, ...none, is: "notice", code, text });

@@ -130,12 +130,7 @@ const PageArguments = z.object({
 });
 
 /** A page of an earlier result of this session, decided by brokerd and answered from the artifacts. */
-function appendPage(
-  turn: Turn,
-  call: LoggedCall,
-  resolved: Run,
-  response: Response,
-): Result<null> {
+function appendPage(turn: Turn, call: LoggedCall, resolved: Run, response: Response): Result<null> {
   const { file } = turn.session;
   const args = PageArguments.safeParse(resolved.args);
   const { tool } = resolved;

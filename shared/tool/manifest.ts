@@ -31,10 +31,7 @@ const TextItem = z.strictObject({
 /** One entry of a list of small closed records; the values are texts and flags only. */
 const RecordItem = z.strictObject({
   type: z.literal("object"),
-  properties: z.record(
-    ArgumentName,
-    z.discriminatedUnion("type", [TextParameter, FlagParameter]),
-  ),
+  properties: z.record(ArgumentName, z.discriminatedUnion("type", [TextParameter, FlagParameter])),
   required: z.array(ArgumentName).max(16),
   additionalProperties: z.literal(false),
 });
