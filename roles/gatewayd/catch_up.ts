@@ -38,7 +38,7 @@ export async function firstLook(options: CatchUpOptions): Promise<boolean> {
 }
 
 async function readChannel(options: CatchUpOptions, channel: string): Promise<boolean> {
-  const { store, timers, health } = options;
+  const { store, timers, health, intake } = options;
   const cursor = store.cursor(channel);
   const isAhead = cursor !== undefined && health.isAhead(cursor.at);
   const at = isAhead ? health.serverUnixMs() : cursor?.at ?? Infinity;
@@ -58,6 +58,7 @@ async function readChannel(options: CatchUpOptions, channel: string): Promise<bo
     // Never back to nothing: what lies behind the floor of a clock that was set back would be new.
     store.setCursor(channel, isAhead ? at : Math.max(newest, cursor?.at ?? 0));
   });
+  if (!isAll) intake.onWork();
   return true;
 }
 

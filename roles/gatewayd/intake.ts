@@ -34,6 +34,7 @@ export function makeIntake(options: IntakeOptions) {
     return post.create_at <= floor && (!health.isAhead(floor) || health.isAhead(post.create_at));
   };
   const intake = {
+    onWork,
     /** Whether a post would be taken and is not yet. */
     isNews: (post: Post) => isOwners(post, place) && !isOld(post) && !store.inboxRow(post.id),
     /** A post that was created at some time. */
