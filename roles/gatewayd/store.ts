@@ -182,9 +182,8 @@ function inboxOf(q: Query, rows: Select<Inbound>, count: Counting) {
     commands: () => rows("kind = 'command' AND state = 'new' ORDER BY at, post"),
     /** Turns that wait or run, oldest first; of one session or of all. */
     turns: (session: string | null) =>
-      session === null
-        ? rows("kind = 'turn' AND state <> 'done' ORDER BY at, post")
-        : rows("kind = 'turn' AND state <> 'done' AND session = ? ORDER BY at, post", session),
+      rows("kind = 'turn' AND state <> 'done' ORDER BY at, post")
+        .filter((row) => session === null || row.session === session),
     /** Turns that nobody has been given and that a deletion of `post` takes away. */
     takenAwayBy: (post: string) =>
       rows("kind = 'turn' AND state = 'new' AND (post = ? OR root = ?)", post, post),
@@ -196,14 +195,13 @@ function inboxOf(q: Query, rows: Select<Inbound>, count: Counting) {
 function outboxOf(q: Query, rows: Select<Outbound>, count: Counting, nowUnixMs: () => number) {
   const outbox = {
     outboxRow: (key: string): Outbound | undefined => rows("key = ?", key)[0],
-    put(row: Put): boolean {
+    put(row: Put): void {
       const { key, channel, root, text, is_what = "post", draft = "", item = -1, file = "" } = row;
-      const done = q(
+      q(
         `INSERT OR IGNORE INTO outbox
            (key, is_what, channel, root, draft, item, text, file, state, put_unix_ms)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'new', ?)`,
       ).run(key, is_what, channel, root, draft, item, kept(text), kept(file), nowUnixMs());
-      return done.changes > 0;
     },
     nextOut: (channel: string): Outbound | undefined =>
       rows("channel = ? AND state IN ('new', 'tried') ORDER BY id LIMIT 1", channel)[0],
