@@ -8,9 +8,8 @@ import { serveLoop } from "../doubles/loop_socket.ts";
 import { type Rig, startRig } from "../doubles/mattermost/rig.ts";
 import { assertSafePosts } from "../doubles/mattermost/safe_posts.ts";
 import { placeByKey } from "../doubles/post_places.ts";
-import { pssOf } from "../doubles/role_process.ts";
 import { keepRunning, type Kept, prepareHome } from "./kept_role.ts";
-import { SOURCE } from "../doubles/role_process.ts";
+import { pssOf, SOURCE } from "../doubles/role_process.ts";
 
 const FACTOR = 50;
 /** Megabytes of old objects; what gatewayd keeps for good has to fit. */

@@ -1,7 +1,7 @@
 // A role as its own process under its real flags, started again whenever it was killed, with its log in
 // a file. One that ends by itself is a problem.
 import { HOME_FOLDERS } from "../../shared/permissions/places.ts";
-import { roleSurroundings, roleWords } from "../doubles/role_process.ts";
+import { startRole } from "../doubles/role_process.ts";
 import { calledBy, servedBy } from "../../shared/wire/sockets.ts";
 
 type Role = "gatewayd" | "loopd";
@@ -27,7 +27,7 @@ export async function prepareHome(home: string): Promise<void> {
 export function keepRunning(role: Role, home: string, flags: readonly string[], v8 = ""): Kept {
   const problems: string[] = [];
   let isStopping = false;
-  let child = spawn(role, home, flags, v8);
+  let child = startRole(role, home, flags, v8);
   const kill = () => {
     try {
       child.kill("SIGKILL");
@@ -41,7 +41,7 @@ export function keepRunning(role: Role, home: string, flags: readonly string[], 
       if (isStopping) return;
       if (signal !== "SIGKILL") problems.push(`${role} ended by itself with ${code}`);
       if (problems.length > 3) return;
-      child = spawn(role, home, flags, v8);
+      child = startRole(role, home, flags, v8);
     }
   })();
   return {
@@ -55,23 +55,4 @@ export function keepRunning(role: Role, home: string, flags: readonly string[], 
       await running;
     },
   };
-}
-
-function spawn(
-  role: Role,
-  home: string,
-  flags: readonly string[],
-  v8: string,
-): Deno.ChildProcess {
-  const log = `${home}/logs/${role}.log`;
-  Deno.openSync(log, { append: true, create: true }).close();
-  return new Deno.Command("/bin/sh", {
-    args: [
-      "-c",
-      `exec "$0" "$@" 2>>"${log}"`,
-      Deno.execPath(),
-      ...roleWords(role, flags, v8),
-    ],
-    ...roleSurroundings(home),
-  }).spawn();
 }

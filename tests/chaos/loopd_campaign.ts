@@ -16,7 +16,7 @@ import { type BrokerDouble, startBrokerDouble } from "../doubles/brokerd.ts";
 import { call, say, type Script, speak, think } from "../doubles/llama/turn.ts";
 import { startLlamaDouble } from "../doubles/llama/double.ts";
 import { startProxy, toolManifest } from "../doubles/loopd_house.ts";
-import { roleSurroundings, roleWords, SOURCE } from "../doubles/role_process.ts";
+import { SOURCE, startRole } from "../doubles/role_process.ts";
 import { startMemoryDouble } from "../doubles/memoryd.ts";
 
 const TURNS = 10;
@@ -127,7 +127,8 @@ function startKiller(home: string, log: string, kills: number, seed: number) {
       if (isStopping) break;
       const isClean = how === "SIGTERM" && status.code === 0;
       if (status.signal !== how && !isClean) {
-        throw new Error(`loopd ended by itself with ${status.code}`);
+        const last = Deno.readTextFileSync(`${home}/logs/loopd.log`).slice(-2_000);
+        throw new Error(`loopd ended with ${status.code} at ${how}:\n${last}`);
       }
       child = spawn(home);
     }
@@ -180,10 +181,7 @@ async function serving(home: string, signal: AbortSignal): Promise<void> {
 
 function spawn(home: string): Deno.ChildProcess {
   const place = { home, source: SOURCE, workerFiles: [] };
-  return new Deno.Command(Deno.execPath(), {
-    args: roleWords("loopd", permissions(LoopdConfig.parse({}), place)),
-    ...roleSurroundings(home),
-  }).spawn();
+  return startRole("loopd", home, permissions(LoopdConfig.parse({}), place));
 }
 
 /** Sends each message until it is accepted, and waits for its reply before the next. */

@@ -30,6 +30,26 @@ export function roleSurroundings(home: string) {
   } as const;
 }
 
+/** Starts a role whose standard error goes to the end of its log in the home. */
+export function startRole(
+  role: Role,
+  home: string,
+  flags: readonly string[],
+  v8 = "",
+): Deno.ChildProcess {
+  const log = `${home}/logs/${role}.log`;
+  Deno.openSync(log, { append: true, create: true }).close();
+  return new Deno.Command("/bin/sh", {
+    args: [
+      "-c",
+      `exec "$0" "$@" 2>>"${log}"`,
+      Deno.execPath(),
+      ...roleWords(role, flags, v8),
+    ],
+    ...roleSurroundings(home),
+  }).spawn();
+}
+
 /** Kilobytes that a process has for itself, shared pages by their share; null when it is gone. */
 export function pssOf(pid: number): number | null {
   try {
