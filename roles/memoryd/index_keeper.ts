@@ -167,11 +167,12 @@ async function build(my: Keeper, hear: OnStep): Promise<Result<void>> {
     // What came in meanwhile, without a pause, so that nothing is between this and the exchange.
     for (const _ of readAll(db, my));
     db.close();
+    const isFit = my.whole !== undefined;
     closeQuietly(my.whole);
     my.whole = undefined;
     const placed = exchangeIndex(my.disk, fresh, my.path);
-    // Where the new one could not take its place, the old one goes on.
-    my.whole = openIndexDb(my.path, my.maxClass);
+    // Where the new one could not take its place, the old one goes on, unless it was let go of.
+    if (placed.ok || isFit) my.whole = openIndexDb(my.path, my.maxClass);
     if (!placed.ok) return placed;
     my.isSure = my.whole !== undefined;
     my.isBehind = false;
