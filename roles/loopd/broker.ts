@@ -198,18 +198,23 @@ async function run(
     }
   } finally {
     state.waiters.delete(tool.call);
+    bell.leave();
   }
 }
 
 /** A wait that ends early when rung; a ring while nobody waits is not lost. */
 function makeBell(clock: Clock, signal: AbortSignal) {
   let rung = new AbortController();
+  const ring = () => rung.abort();
+  // AbortSignal.any would keep what it makes for as long as the turn lives.
+  signal.addEventListener("abort", ring);
   return {
-    ring: () => rung.abort(),
+    ring,
     async wait(ms: number) {
-      await clock.sleep(ms, AbortSignal.any([rung.signal, signal]));
+      if (!signal.aborted) await clock.sleep(ms, rung.signal);
       rung = new AbortController();
     },
+    leave: () => signal.removeEventListener("abort", ring),
   };
 }
 
