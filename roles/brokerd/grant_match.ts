@@ -209,7 +209,8 @@ function denies(grant: DenyGrant, question: Question): boolean {
 
 /** A path as a disk may know it that keeps names without their case, or composed. */
 export function folded(path: string): string {
-  return path.normalize("NFC").toLowerCase();
+  // Both ways: small letters that share a capital are one.
+  return path.normalize("NFD").toLowerCase().toUpperCase().normalize("NFC");
 }
 
 function denyPathHit(grant: DenyGrant, question: Question): boolean {
@@ -245,7 +246,10 @@ function textsOf(value: unknown): string[] {
 /** A text as it is written and composed and, for a URL, as it is dialled and as its server may read it. */
 function spellings(text: string): string[] {
   if (!looksLikeHttp(text)) return [text, text.normalize("NFC")];
-  const { href } = new URL(text);
+  const url = new URL(text);
+  // A fragment is never sent.
+  url.hash = "";
+  const { href } = url;
   const read = href.replace(/%[2-7][0-9a-f]/gi, (code) => decodeURIComponent(code));
   return [text, href, URL.canParse(read) ? new URL(read).href : read];
 }

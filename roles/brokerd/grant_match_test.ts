@@ -185,6 +185,11 @@ Deno.test("evaluate() a deny ignores labels and reaches everything a call would 
   const accent = deny({ paths: ["/r/a/caf\u00e9"], real_paths: ["/r/a/caf\u00e9"] });
   const other = question({ paths: [pathAt("/r/a/cafe\u0301/x")] });
   strictEqual(rule([allow(), accent], other), "denied_by_grant");
+  const greek = deny({ paths: ["/r/a/οδοσ"], real_paths: ["/r/a/οδοσ"] });
+  for (const name of ["ΟΔΟΣ", "οδος"]) {
+    const asked = question({ paths: [pathAt(`/r/a/${name}/x`)] });
+    strictEqual(rule([allow(), greek], asked), "denied_by_grant", name);
+  }
   const text = deny({ patterns: { q: ["*rm*"] } });
   strictEqual(
     rule([allow(), text], question({ args: { q: ["ls", "rm -rf"] } })),
@@ -252,11 +257,16 @@ Deno.test("evaluate() a pattern holds for a URL as it would be dialled and read,
       "https://a.example/%70rivate/x",
       "https://a.example/open/../private/x",
       "https://a.example/open/..%2fprivate/x",
+      "https://a.example/private/x#/open",
     ]
   ) {
     strictEqual(rule(barred, asked(url)), "denied_by_grant", url);
   }
   strictEqual(rule(barred, asked("https://a.example/open/private/x")), "auto");
+  const ending = allow({ hosts, patterns: { url: ["https://a.example/*.html"] } });
+  strictEqual(rule([ending], asked("https://a.example/private#x.html")), "pattern_mismatch");
+  const exact = [allow({ hosts }), deny({ patterns: { url: ["https://a.example/private"] } })];
+  strictEqual(rule(exact, asked("https://a.example/private#x")), "denied_by_grant");
   const word = deny({ patterns: { q: ["*caf\u00e9*"] } });
   strictEqual(rule([allow(), word], question({ args: { q: "a cafe\u0301" } })), "denied_by_grant");
   const named = deny({ patterns: { path: ["/r/a/secret/*"] } });
