@@ -177,10 +177,12 @@ class ApprovalDesk {
     return ended.ok ? ok({ outcome, approval: ended.value }) : ended;
   }
 
-  /** Closes a question whose call is over; one that a full disk leaves open has no effect any more. */
-  withdraw(id: ApprovalId): void {
+  /** Closes a question whose call is over. */
+  withdraw(id: ApprovalId, via: "caller" | "broker"): void {
     const one = this.#all.get(id);
-    if (one?.state === "pending") this.#end(one, "withdrawn", "broker");
+    if (one?.state !== "pending" || this.#end(one, "withdrawn", via).ok) return;
+    // A full disk: nobody can answer or share it any more, and its end is recorded when there is room.
+    this.#all.set(id, { ...one, expires_unix_ms: one.created_unix_ms });
   }
 
   find(id: ApprovalId): Approval | null {

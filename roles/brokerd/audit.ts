@@ -56,7 +56,10 @@ export interface Audit {
   verify(against: Head | null, onProgress: Progress): Promise<Result<Verified>>;
   /** Puts what `verify` found broken aside, as the owner declares it lost, and goes on. */
   repair(broken: Broken, finding: string): Result<Head>;
-  /** Goes on in the file of the present month when it is another; call when nothing runs. */
+  /**
+   * Goes on in the file of the present month when it is another; call when nothing runs, and not while
+   * the owner has stopped: at a start the last stop or resume is looked for in the newest file alone.
+   */
   rotateIfDue(): Result<unknown>;
   close(): void;
 }

@@ -155,7 +155,7 @@ export class Calls {
     const led = this.fetch(session, leader);
     if (!led.ok || led.value.is !== "ended") return;
     // Whatever of this the crash came before.
-    this.#desk().withdraw(approval.approval);
+    this.#desk().withdraw(approval.approval, "broker");
     this.#shareAll(led.value.result);
   }
 
@@ -384,7 +384,9 @@ export class Calls {
     const wasPending = this.#live.delete(call);
     if (wasPending) this.#ports.watch.ready({ session, call });
     const question = ownQuestion(live);
-    if (question !== null) this.#desk().withdraw(question);
+    if (question !== null) {
+      this.#desk().withdraw(question, result.code === "withdrawn" ? "caller" : "broker");
+    }
     this.#shareAll(result);
   }
 
@@ -413,7 +415,7 @@ export class Calls {
       if (live.state !== "queued") continue;
       this.#surely(live, () => this.#step(live));
     }
-    if (this.isIdle()) this.#ports.audit.rotateIfDue();
+    if (this.isIdle() && !this.#ports.stop.isStopped()) this.#ports.audit.rotateIfDue();
   }
 }
 

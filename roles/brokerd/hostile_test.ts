@@ -128,6 +128,57 @@ Deno.test("restore() a question whose call a crash had ended is not asked again"
   await after.close();
 });
 
+Deno.test("cancel() a question whose end the log has no room for is shared by no later call", () =>
+  withHouse(ASK, async (house, test) => {
+    const one = await asks(house);
+    const room = full(test, "/audit/head");
+    house.calls.cancel(one.session, one.call);
+    room();
+    const later = await asks(house, one.session);
+    const old = house.approvals.answer(test.posted[0]?.code ?? "", "approve", "owner", null);
+    ok(old.ok && old.value.outcome === "expired", JSON.stringify(old));
+    await approve(house, test.posted[1]?.code);
+    strictEqual(stateOf(house, later), "done");
+    strictEqual(test.fake.runs.length, 1);
+    await test.clock.advance(120_000);
+    strictEqual(house.approvals.list("pending").length, 0);
+  }));
+
+Deno.test("withdraw() the log says whether the caller or a stop closed a question", () =>
+  withHouse(ASK, async (house) => {
+    const one = await asks(house);
+    house.calls.cancel(one.session, one.call);
+    await asks(house);
+    house.halt("owner", "enough", null);
+    const ends = [...house.audit.records()].flatMap((said) =>
+      said.kind === "approval" && said.event === "withdrawn" ? said.via : []
+    );
+    deepStrictEqual(ends, ["caller", "broker"]);
+  }));
+
+Deno.test("halt() a stop that only the log could hold holds into later months", async () => {
+  for (const endsLate of [false, true]) {
+    const test = testHouse(ASK);
+    const house = test.open();
+    await busy(house, test);
+    // What ran at the stop may find room for its end only in another month.
+    const rooms = [full(test, "/stopped.json"), ...(endsLate ? [full(test, "/results/")] : [])];
+    ok(!house.halt("owner", "enough", null).ok);
+    await settled();
+    test.clock.setWall(Date.UTC(2026, 11, 2));
+    for (const room of rooms.toReversed()) room();
+    await test.clock.advance(2_000);
+    ok(house.calls.isIdle());
+    await house.close();
+    for (const day of [3, 4, 5]) {
+      test.clock.setWall(Date.UTC(2026, 11, day));
+      const after = test.open();
+      ok(after.stop.isStopped(), `${endsLate}, day ${day}`);
+      await after.close();
+    }
+  }
+});
+
 Deno.test("halt() what waited at a stop on a full disk does not start after the resume", () =>
   withHouse(ASK, async (house, test) => {
     const held = await busy(house, test);

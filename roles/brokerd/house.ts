@@ -99,7 +99,8 @@ export function openHouse(given: HousePorts): Result<House> {
   const parts = { ports, audit: audit.value, results: results.value, sessions };
   const ended = endOpenStarts(starts, parts);
   if (!ended.ok) return ended;
-  const rotated = audit.value.rotateIfDue();
+  const stop = stopSwitchAt(disk, `${home}/broker/stopped.json`, said);
+  const rotated = stop.isStopped() ? ok(null) : audit.value.rotateIfDue();
   if (!rotated.ok) return rotated;
   const tools = loadTools(disk, ports.imageFolder, ports.config.runtime.images);
   return assemble({
@@ -107,7 +108,7 @@ export function openHouse(given: HousePorts): Result<House> {
     tools,
     use,
     told,
-    said,
+    stop,
     grants: grantsOf(ports, audit.value, tools),
   });
 }
@@ -137,16 +138,13 @@ function grantsOf(ports: HousePorts, audit: Audit, tools: Tools): Grants {
   }, record);
 }
 
-type Parts = Pick<House, "ports" | "audit" | "results" | "sessions" | "tools" | "grants"> & {
-  readonly use: ReturnType<typeof callUse>;
-  readonly told: Told;
-  readonly said: "stop" | "resume" | null;
-};
+type Parts =
+  & Pick<House, "ports" | "audit" | "results" | "sessions" | "tools" | "grants" | "stop">
+  & { readonly use: ReturnType<typeof callUse>; readonly told: Told };
 
 function assemble(parts: Parts): Result<House> {
-  const { ports, audit, sessions } = parts;
-  const { disk, clock, config, home, random } = ports;
-  const stop = stopSwitchAt(disk, `${home}/broker/stopped.json`, parts.said);
+  const { ports, audit, sessions, stop } = parts;
+  const { clock, config, home, random } = ports;
   const watch = watchOf(random.bytes(8).toHex());
   const courier = courierTo(ports.gateway, clock);
   const render = (approval: Approval) =>
@@ -155,7 +153,6 @@ function assemble(parts: Parts): Result<House> {
     ...ports,
     ...parts,
     watch,
-    stop,
     executors: {
       ...ports,
       tools: parts.tools,
@@ -192,7 +189,7 @@ function assemble(parts: Parts): Result<House> {
   for (const open of approvals.value.list("pending")) courier.ask(open, render(open));
   courier.tellHeads(audit);
   parts.grants.current();
-  const rest = { stop, watch, calls, approvals: approvals.value, runtime: ports.runtime, render };
+  const rest = { watch, calls, approvals: approvals.value, runtime: ports.runtime, render };
   return ok({
     ...parts,
     ...rest,
