@@ -279,6 +279,9 @@ for (const [name, expected, knobs, said] of OTHERWISE) {
     assert(item.text.includes(said), item.text);
     const refused = await house.submit(session, "again");
     strictEqual(refused.ok ? "ok" : refused.code, "self-test-failed");
+    strictEqual((await house.submit(newSession(2), "hi")).ok, false);
+    const sessions = [...Deno.readDirSync(`${house.home}/sessions`)].map(({ name }) => name);
+    strictEqual(sessions.includes(newSession(2)), false, "a refused message begins no session");
     const known = value(await house.submit(session, "hi", "m-1")).body;
     strictEqual(known.is_duplicate, true, "what was accepted stays accepted");
     const status = value(await house.status()).body;

@@ -20,6 +20,8 @@ import { aside, type House, type OpenSession, runTurn } from "./turn.ts";
 
 /** Idle sessions whose files stay open, as the next message most likely comes to one of them. */
 const KEPT_OPEN = 16;
+/** Why a turn's signal aborts when the owner cancels. */
+const CANCELLED = "cancelled";
 /** A turn that the disk stopped is tried again after this long. */
 const DISK_RETRY_MS = 15_000;
 
@@ -71,7 +73,7 @@ export function makeSessions(options: SessionsOptions) {
     /** Cancels the turn that is running; null when there is none. */
     cancel(session: SessionId): TurnId | null {
       const running = all.live.get(session)?.running ?? null;
-      running?.abort.abort();
+      running?.abort.abort(CANCELLED);
       return running?.turn ?? null;
     },
     /** Takes up the unfinished turns of the marked sessions. */
@@ -167,6 +169,9 @@ async function openOrCreate(all: All, session: SessionId): Promise<Result<Live>>
   const opened = openSession(all.house.ports, folder);
   if (opened.ok) return ok(keep(all, opened.value));
   if (opened.code !== "not-found") return opened;
+  // A refused message begins no session: its memory would be old by the time of one that is taken.
+  const refused = all.refusal();
+  if (refused !== null) return refused;
   const block = await all.memory.block();
   if (!block.ok) return block;
   tellOmitted(all, session, block.value.omitted);
@@ -229,13 +234,15 @@ async function work(all: All, live: Live): Promise<void> {
   const { stopping } = house;
   for (let turn = live.queue.shift(); turn !== undefined; turn = live.queue.shift()) {
     const abort = new AbortController();
+    const { signal } = abort;
     const id = turn;
     live.running = { turn, abort };
+    const isLeft = () => stopping.aborted && signal.reason !== CANCELLED;
     const carryOn = () => carryMessage(all, live, id);
     for (;;) {
       // A restarted brokerd may have other tools.
       live.catalogs = null;
-      const done = await runTurn({ house, session: live, turn, signal: abort.signal, carryOn });
+      const done = await runTurn({ house, session: live, turn, signal, isLeft, carryOn });
       if (stopping.aborted) return;
       all.problem = done.ok ? null : done;
       if (done.ok) break;

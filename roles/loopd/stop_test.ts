@@ -151,6 +151,24 @@ houseTest("a stop ends while the owner is asked, and withdraws no question", {
   strictEqual(house.broker.runs.length, 1);
 });
 
+houseTest("a turn that was cancelled stays so over a stop that cuts its call off", {
+  clock: frozen,
+}, async (house) => {
+  await warm(house, () => speak(call("clock", {})));
+  await house.broker.goAway();
+  const broker = mute(listenRaw(`${house.home}/run/broker.sock`));
+  const { turn } = value(await house.submit(session, "time?")).body;
+  await until(() => broker.open.length > 0);
+  await house.cancel(session);
+  await house.halt();
+  deepStrictEqual(results(house).map((one) => one.outcome), ["unknown"]);
+  await broker.stop();
+  house.broker.comeBack();
+  house.llama.script(passing);
+  await house.restart();
+  strictEqual((await house.item((one) => one.turn === turn)).code, "turn-cancelled");
+});
+
 houseTest("a stop leaves a full chat for the next start to carry on", {
   clock: frozen,
 }, async (house) => {

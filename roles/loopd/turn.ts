@@ -69,6 +69,8 @@ export interface Turn {
   readonly turn: TurnId;
   /** Aborts when the owner cancels or the process stops. */
   readonly signal: AbortSignal;
+  /** Whether it stays where it stands: the process stops, and the owner had not cancelled before. */
+  readonly isLeft: () => boolean;
   /** Begins a new session with this turn's message; null when that would be no way on. */
   readonly carryOn: () => Promise<Result<SessionId | null>>;
 }
@@ -77,7 +79,7 @@ export interface Turn {
 export async function runTurn(turn: Turn): Promise<Result<null>> {
   let asked = 0;
   for (;;) {
-    if (turn.house.stopping.aborted) return ok(null);
+    if (turn.isLeft()) return ok(null);
     const { file } = turn.session;
     const records = recordsOf(file.records, turn.turn);
     const step = nextStep(records, turn.house.config.inference.tool_calls);

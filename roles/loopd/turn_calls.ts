@@ -85,7 +85,7 @@ async function askBroker(
     });
   });
   // A stop withdraws nothing: the next start asks for the same call again.
-  if (ran === null && house.stopping.aborted) return ok(null);
+  if (ran === null && turn.isLeft()) return ok(null);
   const end = ran ?? await house.broker.cancel(asked);
   if (end.is !== "answered") {
     const { code, detail } = end.err;
