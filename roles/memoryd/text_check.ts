@@ -16,8 +16,8 @@ const ORDERS = [
   /\b(?:reveal|print|repeat) (?:your|the) system prompt\b/u,
 ];
 
-/** A line like those that part the block. */
-const HEAD = /^\s*#+\s*(?:soul|memory|user)\.md/mu;
+/** A line like those that part the block; many empty lines are each looked at once. */
+const HEAD = /^[^\S\n]*#+\s*(?:soul|memory|user)\.md/mu;
 
 function hexOf(char: string): string {
   return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;

@@ -43,6 +43,10 @@ Deno.test("entryProblem() lets ordinary facts pass in any script", () => {
   for (const text of plain) assert.equal(entryProblem(text), null, text);
 });
 
+Deno.test("entryProblem() comes to an end over a million empty lines", () => {
+  assert.equal(entryProblem(`a${"\n".repeat(1_000_000)}b`), null);
+});
+
 Deno.test("formProblem() lets a persona speak to the agent", () => {
   assert.equal(formProblem("You are now called Fred."), null);
   assert.match(formProblem("a\u200Bb") ?? "", /U\+200B/);
