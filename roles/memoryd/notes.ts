@@ -92,7 +92,8 @@ export function parseNotes(bytes: Uint8Array, before = 0): ParsedNotes {
   }
   // A note's text is stored tidied, so blank lines at the end are the form's, not the text's.
   const notes = found.map(({ head, number, start, body }) => {
-    return { note: { ...head, text: body.join("\n").replace(/\n+$/, "") }, number, start };
+    const end = body.findLastIndex((line) => line !== "") + 1;
+    return { note: { ...head, text: body.slice(0, end).join("\n") }, number, start };
   });
   return { notes, heads, unlabelled };
 }

@@ -76,3 +76,11 @@ Deno.test("renderNote() makes a note that is whole after any cut", () => {
     assert.ok(parsed.notes.length <= 2);
   }));
 });
+
+Deno.test("parseNotes() comes to an end over a million empty lines", () => {
+  const text = `a${"\n".repeat(1_000_000)}b`;
+  const note = { kind: "note", timeUnixMs: 1, session: null, from: null, text } as const;
+  const label = { class: "private", untrusted: false } as const;
+  const bytes = new TextEncoder().encode(renderNote({ ...note, label }));
+  assert.equal(parseNotes(bytes).notes[0]?.note.text.length, text.length);
+});
