@@ -4,6 +4,7 @@ import { catalogBytes } from "../../shared/tool/catalog.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import type { Manifest } from "../../shared/tool/manifest.ts";
 import { encodeCanonical } from "../../shared/wire/codec.ts";
+import { settled } from "../../tests/doubles/manual_clock.ts";
 import {
   IMAGE,
   makeDisk,
@@ -16,6 +17,7 @@ import {
 } from "../../tests/doubles/broker_house.ts";
 
 const OWN = "d".repeat(64);
+const SECOND = "9".repeat(64);
 const OTHER = "e".repeat(64);
 
 function withImages(grants: Record<string, string>) {
@@ -36,8 +38,10 @@ function withImages(grants: Record<string, string>) {
   plant("/srv/image", IMAGE, [runCommand]);
   disk.mkdir("/srv/own");
   plant("/srv/own", OWN, [runCommand]);
+  disk.mkdir("/srv/second");
+  plant("/srv/second", SECOND, [runCommand]);
   plant("/srv/other", OTHER, [{ ...runCommand, description: "Another tool of the same name" }]);
-  const config = { runtime: { images: ["/srv/own", "/srv/other", "/srv/none"] } };
+  const config = { runtime: { images: ["/srv/own", "/srv/second", "/srv/other", "/srv/none"] } };
   return testHouse({ config }, disk);
 }
 
@@ -100,5 +104,19 @@ Deno.test("run_command argv is matched word by word, and only its program may be
     "--allow-write=/grant/0,/tmp",
   ]);
   match(run?.argsJson ?? "", /"workspace":"\/grant\/0"/);
+  await house.close();
+});
+
+Deno.test("run_command grants of different images for one command have it run in none, least of all the toolkit's", async () => {
+  const test = withImages({ "a.toml": grant(OWN), "b.toml": grant(SECOND) });
+  const house = test.open();
+  const one = { session: openChat(house), turn: newTurn(), call: newCall() };
+  const args = JSON.stringify({ argv: ["/bin/git", "log", "x"] });
+  const asked = house.calls.request({ ...one, tool: "run_command", args });
+  await settled();
+  deepStrictEqual(test.fake.runs, []);
+  isTrue(asked.ok);
+  const ended = house.calls.fetch(one.session, one.call);
+  strictEqual(ended.ok && ended.value.is === "ended" && ended.value.result.code, "grants_invalid");
   await house.close();
 });

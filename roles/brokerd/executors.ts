@@ -89,6 +89,10 @@ async function inContainer(executors: Executors, plan: Plan, io: RunIo): Promise
   }
   const program = tool.manifest.programs === true ? programOf(plan.args.argv) : null;
   if (program === "") return failed("arguments_invalid", "argv begins with a plain absolute path");
+  // Grants that name different images agree on none, and the toolkit's own is for no program.
+  if (program !== null && plan.image === tool.image) {
+    return failed("grants_invalid", "Grants of the owner name different images for this command");
+  }
   const secrets = secretsOf(executors, plan);
   if (!secrets.ok) return failed(secrets.code, "The secret that the grant names cannot be read");
   const way = await wayOut(executors, plan, secrets.value, tool.manifest.log_payload === true);
