@@ -234,7 +234,7 @@ async function askOnce(
   });
   await control.stop();
   // Without a status too: its first bytes may have been on their way.
-  if (sent.isDropped && !ask.signal.aborted) await waitForFreeSlot(options, ask.slot);
+  if (sent.isDropped) await waitForFreeSlot(options, ask.slot, ask.signal);
   const failed = (failure: Err, retry: Failure["retry"]) => ({
     ...{ err: failure, retry },
     partial: made.partial(),
@@ -296,15 +296,19 @@ function thinkingControl(options: ModelOptions, made: Completion, limit: number)
 }
 
 /** After a dropped request the server may go on for a while; a slot is free when it says so. */
-async function waitForFreeSlot(options: ModelOptions, slot: number): Promise<void> {
+async function waitForFreeSlot(
+  options: ModelOptions,
+  slot: number,
+  signal = options.stopping,
+): Promise<void> {
   const until = options.clock.monotonicMs() + FREE_SLOT_MS;
-  const at = { look: (path: string) => look(options, path) };
-  while (options.clock.monotonicMs() < until && !options.stopping.aborted) {
+  const at = { look: (path: string) => look(options, path, undefined, signal) };
+  while (options.clock.monotonicMs() < until && !signal.aborted) {
     const slots = await slotsOf(at, options.model);
     // A server that does not tell is not waited for.
     const own = slots?.find((one) => one.id === slot % slots.length);
     if (own === undefined || !own.is_processing) return;
-    await options.clock.sleep(100, options.stopping);
+    await options.clock.sleep(100, signal);
   }
 }
 

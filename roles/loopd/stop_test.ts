@@ -7,7 +7,14 @@ import { systemClock } from "../../shared/clock/clock.ts";
 import { ApprovalId } from "../../shared/ids/ids.ts";
 import { listenRaw } from "../../shared/wire/listen.ts";
 import { startMemoryDouble } from "../../tests/doubles/memoryd.ts";
-import { call, type Refusal, say, speak, withKnobs } from "../../tests/doubles/llama/turn.ts";
+import {
+  call,
+  type Refusal,
+  say,
+  speak,
+  thinkForever,
+  withKnobs,
+} from "../../tests/doubles/llama/turn.ts";
 import {
   type LoopdHouse,
   newSession,
@@ -99,6 +106,19 @@ houseTest("a stop ends a wait for the slot that an owner's cancel has begun", {
   await house.restart();
   const item = await house.item((one) => one.turn === turn.value.body.turn);
   deepStrictEqual([item.kind, item.code], ["notice", "turn-cancelled"]);
+  house.llama.freeSlots();
+});
+
+houseTest("an owner's cancel ends a wait for the slot of a thought that was cut", {
+  clock: frozen,
+  config: { inference: { thinking_tokens: 20 } },
+}, async (house) => {
+  await warm(house, () => speak(thinkForever()));
+  house.llama.set({ tokenMs: 5, reasoningEndIgnored: true, stuckSlot: true });
+  const { turn } = value(await house.submit(session, "think")).body;
+  await until(() => house.llama.record.at(-1)?.path.startsWith("/slots") === true);
+  await house.cancel(session);
+  strictEqual((await house.item((one) => one.turn === turn)).code, "turn-cancelled");
   house.llama.freeSlots();
 });
 
