@@ -326,7 +326,13 @@ function loadAll(ports: ApprovalPorts): Result<Approval[]> {
     if (!bytes.ok) return bytes;
     const one = storedAs(Approval, bytes);
     if (one === null || planHash(one.plan) !== one.plan_hash) continue;
-    found.push(one.state === "pending" ? { ...one, ...ports.told.get(one.approval) } : one);
+    const said = one.state === "pending" ? ports.told.get(one.approval) : undefined;
+    const now = { ...one, ...said };
+    found.push(now);
+    // The log's word is at hand in its month only.
+    if (said !== undefined) {
+      replaceFile(ports.disk, `${ports.folder}/${name}`, encodeCanonical(now));
+    }
   }
   return ok(found);
 }

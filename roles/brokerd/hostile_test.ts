@@ -112,6 +112,27 @@ Deno.test("cancel() a question that is withdrawn on a full disk is closed once t
     deepStrictEqual(test.fake.runs, []);
   }));
 
+Deno.test("restore() an answer whose file found no room is no second end in a later month", async () => {
+  const test = testHouse(ASK);
+  const house = test.open();
+  const one = await asks(house);
+  const room = full(test, "/approvals/");
+  await approve(house, test.posted[0]?.code);
+  room();
+  strictEqual(stateOf(house, one), "done");
+  await house.close();
+  for (const day of [2, 3]) {
+    test.clock.setWall(Date.UTC(2026, 11, day));
+    const after = test.open();
+    await settled();
+    const ends = [...after.audit.records()].flatMap((said) =>
+      said.kind === "approval" && said.event !== "asked" ? said.event : []
+    );
+    deepStrictEqual(ends, ["approved"], `day ${day}`);
+    await after.close();
+  }
+});
+
 Deno.test("restore() a question whose call a crash had ended is not asked again", async () => {
   const test = testHouse(ASK);
   const house = test.open();
