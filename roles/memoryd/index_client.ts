@@ -11,6 +11,7 @@ import { type Ask, Hits, type Index, type OnStep, Told } from "./index_messages.
 /** Well within the time that a role has for stopping. */
 const CLOSE_MS = 4_000;
 const BUSY = err("recall-late", "The index is busy");
+const STOPPING = err("peer-down", "memoryd is stopping");
 
 export interface WorkerPort {
   post(message: Ask): void;
@@ -54,6 +55,7 @@ export function openIndex(o: ClientOptions): Index {
     make: (id: number) => Ask,
     onStep: OnStep = () => {},
   ): Promise<Result<z.output<S>>> => {
+    if (closed.signal.aborted) return STOPPING;
     const id = nextId++;
     if (waiting.size === 0) heardMs = o.clock.monotonicMs();
     const told = await new Promise<Result<unknown>>((settle) => {
@@ -82,9 +84,10 @@ export function openIndex(o: ClientOptions): Index {
     counts: () => inTime(o.clock, ask(Counts, (id) => ({ kind: "counts", id })), o.lateMs, BUSY),
     check: () => ask(z.null(), (id) => ({ kind: "check", id })),
     close: async () => {
+      for (const one of waiting.values()) one.settle(STOPPING);
+      const done = ask(z.null(), (id) => ({ kind: "close", id }));
       closed.abort();
-      for (const one of waiting.values()) one.settle(err("peer-down", "memoryd is stopping"));
-      await inTime(o.clock, ask(z.null(), (id) => ({ kind: "close", id })), CLOSE_MS, BUSY);
+      await inTime(o.clock, done, CLOSE_MS, BUSY);
       o.port.end();
     },
   };

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import type { Clock } from "../../shared/clock/clock.ts";
+import { SessionId } from "../../shared/ids/ids.ts";
+import { chatId } from "../../tests/doubles/session_logs.ts";
 import { openIndex, type WorkerPort } from "./index_client.ts";
 import type { Index } from "./index_messages.ts";
 import type { Ask } from "./index_messages.ts";
+
+const SESSION = SessionId.parse(chatId(1));
 
 /** A clock that moves only when told to. */
 function handClock(): Clock & { step(ms: number): Promise<void> } {
@@ -128,4 +132,14 @@ Deno.test("close() waits only so long for a Worker that is busy", async () => {
   await clock.step(4_000);
   await closing;
   assert.ok(isEnded());
+});
+
+Deno.test("what is asked after close() is answered at once, so that no stop waits for it", async () => {
+  const { index, asked, say } = setUp();
+  const purged = index.update(SESSION).then(() => index.update(null));
+  const closing = index.close();
+  say({ kind: "done", id: asked.at(-1)?.id, value: null });
+  await closing;
+  await purged;
+  assert.deepEqual(asked.map(({ kind }) => kind), ["open", "update", "close"]);
 });
