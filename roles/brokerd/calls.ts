@@ -202,10 +202,12 @@ export class Calls {
     }
     const examined = examine(this.#ports, live.request);
     if ("outcome" in examined) return this.#deny(live, null, examined);
+    const { set, unrecorded } = this.#ports.grants.current();
+    if (unrecorded !== undefined) return unrecorded;
     const ruling = decide({
       ...examined,
       caller: { ...live.request, label: examined.session.label },
-      set: this.#ports.grants.current().set,
+      set,
       job: examined.session.job,
       nowUnixMs: this.#ports.clock.nowUnixMs(),
       isStopped: this.#ports.stop.isStopped(),

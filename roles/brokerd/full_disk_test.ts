@@ -4,6 +4,7 @@ import { deepStrictEqual, ok, strictEqual, throws } from "node:assert";
 import { DiskError } from "../../shared/disk/disk.ts";
 import { readChain } from "../../shared/chain/chain_reader.ts";
 import { settled } from "../../tests/doubles/manual_clock.ts";
+import { approve, ASK, asks, busy, full, stateOf } from "../../tests/doubles/broker_calls.ts";
 import type { FaultyDisk } from "../../tests/doubles/faulty_disk.ts";
 import {
   DiskDied,
@@ -15,6 +16,7 @@ import {
   openChat,
   ROOT,
   testHouse,
+  withHouse,
 } from "../../tests/doubles/broker_house.ts";
 import { AUDIT_DOMAIN, auditRecordOf } from "./audit_records.ts";
 
@@ -182,4 +184,84 @@ Deno.test("halt() a stop that the log or the file holds holds over a kill, where
     ok(!testHouse(OPTIONS, left).open().stop.isStopped());
   }
   ok(failed > 3);
+});
+
+Deno.test("cancel() a question whose end the log has no room for is shared by no later call", () =>
+  withHouse(ASK, async (house, test) => {
+    const one = await asks(house);
+    const room = full(test, "/audit/head");
+    house.calls.cancel(one.session, one.call);
+    room();
+    const later = await asks(house, one.session);
+    const old = house.approvals.answer(test.posted[0]?.code ?? "", "approve", "owner", null);
+    ok(old.ok && old.value.outcome === "expired", JSON.stringify(old));
+    await approve(house, test.posted[1]?.code);
+    strictEqual(stateOf(house, later), "done");
+    strictEqual(test.fake.runs.length, 1);
+    await test.clock.advance(120_000);
+    strictEqual(house.approvals.list("pending").length, 0);
+  }));
+
+Deno.test("halt() a stop that only the log could hold holds into later months", async () => {
+  for (const endsLate of [false, true]) {
+    const test = testHouse(ASK);
+    const house = test.open();
+    await busy(house, test);
+    // What ran at the stop may find room for its end only in another month.
+    const rooms = [full(test, "/stopped.json"), ...(endsLate ? [full(test, "/results/")] : [])];
+    ok(!house.halt("owner", "enough", null).ok);
+    await settled();
+    test.clock.setWall(Date.UTC(2026, 11, 2));
+    for (const room of rooms.toReversed()) room();
+    await test.clock.advance(2_000);
+    ok(house.calls.isIdle());
+    await house.close();
+    for (const day of [3, 4, 5]) {
+      test.clock.setWall(Date.UTC(2026, 11, day));
+      const after = test.open();
+      ok(after.stop.isStopped(), `${endsLate}, day ${day}`);
+      await after.close();
+    }
+  }
+});
+
+Deno.test("onClosed() a yes is not spent while new grants cannot be recorded, and follows once they are", () =>
+  withHouse(ASK, async (house, test) => {
+    const one = await asks(house);
+    test.grant("other.toml", grantToml("search_files", "auto"));
+    const open = test.disk.open;
+    let heads = 0;
+    test.disk.open = (path, mode) => {
+      // The yes itself is the first record, the grants are the next.
+      const isFull = path.includes("/audit/head") && mode !== "read" && ++heads === 2;
+      if (isFull) throw new DiskError("no_space", "Injected: full");
+      return open(path, mode);
+    };
+    await approve(house, test.posted[0]?.code);
+    strictEqual(stateOf(house, one), "queued");
+    await test.clock.advance(2_000);
+    strictEqual(stateOf(house, one), "done");
+    const kinds = [...house.audit.records()].map((said) => said.kind);
+    deepStrictEqual(kinds.slice(-4), ["approval", "grants", "start", "result"]);
+  }));
+
+Deno.test("restore() an answer whose file found no room is no second end in a later month", async () => {
+  const test = testHouse(ASK);
+  const house = test.open();
+  const one = await asks(house);
+  const room = full(test, "/approvals/");
+  await approve(house, test.posted[0]?.code);
+  room();
+  strictEqual(stateOf(house, one), "done");
+  await house.close();
+  for (const day of [2, 3]) {
+    test.clock.setWall(Date.UTC(2026, 11, day));
+    const after = test.open();
+    await settled();
+    const ends = [...after.audit.records()].flatMap((said) =>
+      said.kind === "approval" && said.event !== "asked" ? said.event : []
+    );
+    deepStrictEqual(ends, ["approved"], `day ${day}`);
+    await after.close();
+  }
 });

@@ -9,7 +9,7 @@ import { parse } from "smol-toml";
 import { lineOfKey, parseConfig } from "../../shared/config/load.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readWhole } from "../../shared/disk/durable.ts";
-import type { Result } from "../../shared/results/result.ts";
+import { type Err, ok, type Result } from "../../shared/results/result.ts";
 import { sha256Hex } from "../../shared/tool/digest.ts";
 import { decodeUtf8 } from "../../shared/wire/codec.ts";
 import type { GrantSummary } from "../../shared/wire/broker_owner.ts";
@@ -46,6 +46,8 @@ export type LoadedGrants = {
   readonly paths: readonly string[];
   /** Sum over all problems, for status. */
   readonly problems: number;
+  /** Why this load could not be put on record: nothing may be decided by it yet. */
+  readonly unrecorded?: Err;
 };
 
 export interface Grants {
@@ -69,8 +71,9 @@ export function grantsIn(
       if (loaded === null || now === null || now !== seen) {
         const fresh = loadGrants(place);
         const isNews = loaded === null || contentKey(fresh) !== contentKey(loaded);
-        if (isNews && !record(fresh).ok) {
-          return { ...fresh, set: { ...fresh.set, isAllBlocked: true } };
+        const said = isNews ? record(fresh) : ok(null);
+        if (!said.ok) {
+          return { ...fresh, set: { ...fresh.set, isAllBlocked: true }, unrecorded: said };
         }
         seen = now;
         loaded = fresh;

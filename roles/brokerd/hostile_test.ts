@@ -1,7 +1,6 @@
 // Guards brokerd against a caller that has turned: calls withdrawn, folded, flooded and stopped at odd
 // moments, on a disk that is full in between. Nothing runs that should not, and every call ends.
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert";
-import { DiskError } from "../../shared/disk/disk.ts";
 import { err } from "../../shared/results/result.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -10,12 +9,11 @@ import { call } from "../../shared/wire/dial.ts";
 import { listen } from "../../shared/wire/listen.ts";
 import { auditRoutes } from "./audit_requests.ts";
 import { settled } from "../../tests/doubles/manual_clock.ts";
+import { approve, ASK, asks, busy, full, PATH, stateOf } from "../../tests/doubles/broker_calls.ts";
 import {
   DiskDied,
   grantToml,
-  heldScript,
   HOME,
-  type HouseOptions,
   newCall,
   newTurn,
   openChat,
@@ -25,37 +23,7 @@ import {
   withHouse,
 } from "../../tests/doubles/broker_house.ts";
 import { repairClosed } from "./audit.ts";
-import { type House, openHouse } from "./house.ts";
-
-const PATH = JSON.stringify({ path: `${ROOT}/a.txt` });
-const ASK: HouseOptions = {
-  grants: {
-    "read.toml": grantToml("read_file", "ask"),
-    "list.toml": grantToml("list_dir", "auto"),
-  },
-  config: { runtime: { concurrent: 1 } },
-};
-
-async function asks(house: House, session = openChat(house), tool = "read_file", args = PATH) {
-  const one = { session, turn: newTurn(), call: newCall(), tool, args };
-  const answer = house.calls.request(one);
-  await settled();
-  return { ...one, answer };
-}
-
-function stateOf(house: House, one: Awaited<ReturnType<typeof asks>>): string {
-  const now = house.calls.fetch(one.session, one.call);
-  ok(now.ok, JSON.stringify(now));
-  if (now.value.is === "pending") return now.value.pending.state;
-  ok(now.value.is === "ended");
-  return now.value.result.code ?? now.value.result.outcome;
-}
-
-async function approve(house: House, code: string | undefined): Promise<void> {
-  const said = house.approvals.answer(code ?? "none", "approve", "owner", null);
-  ok(said.ok && said.value.outcome === "approved", JSON.stringify(said));
-  await settled();
-}
+import { openHouse } from "./house.ts";
 
 function bytesOf(test: TestHouse, path: string): Uint8Array {
   const file = test.disk.open(path, "read");
@@ -63,25 +31,6 @@ function bytesOf(test: TestHouse, path: string): Uint8Array {
   file.read(bytes);
   file.close();
   return bytes;
-}
-
-/** Keeps one slot taken until it is released. */
-async function busy(house: House, test: TestHouse) {
-  const held = heldScript();
-  test.fake.script = held.script;
-  const one = await asks(house, openChat(house), "list_dir", JSON.stringify({ path: ROOT }));
-  strictEqual(stateOf(house, one), "running");
-  return held;
-}
-
-/** Makes every write of the folders that hold `part` fail until it is called. */
-function full(test: TestHouse, part: string): () => void {
-  const open = test.disk.open;
-  test.disk.open = (path, mode) => {
-    if (path.includes(part) && mode !== "read") throw new DiskError("no_space", "Injected: full");
-    return open(path, mode);
-  };
-  return () => void (test.disk.open = open);
 }
 
 Deno.test("cancel() an approved call that waits for room ends at once and never starts", () =>
@@ -112,27 +61,6 @@ Deno.test("cancel() a question that is withdrawn on a full disk is closed once t
     deepStrictEqual(test.fake.runs, []);
   }));
 
-Deno.test("restore() an answer whose file found no room is no second end in a later month", async () => {
-  const test = testHouse(ASK);
-  const house = test.open();
-  const one = await asks(house);
-  const room = full(test, "/approvals/");
-  await approve(house, test.posted[0]?.code);
-  room();
-  strictEqual(stateOf(house, one), "done");
-  await house.close();
-  for (const day of [2, 3]) {
-    test.clock.setWall(Date.UTC(2026, 11, day));
-    const after = test.open();
-    await settled();
-    const ends = [...after.audit.records()].flatMap((said) =>
-      said.kind === "approval" && said.event !== "asked" ? said.event : []
-    );
-    deepStrictEqual(ends, ["approved"], `day ${day}`);
-    await after.close();
-  }
-});
-
 Deno.test("restore() a question whose call a crash had ended is not asked again", async () => {
   const test = testHouse(ASK);
   const house = test.open();
@@ -149,22 +77,6 @@ Deno.test("restore() a question whose call a crash had ended is not asked again"
   await after.close();
 });
 
-Deno.test("cancel() a question whose end the log has no room for is shared by no later call", () =>
-  withHouse(ASK, async (house, test) => {
-    const one = await asks(house);
-    const room = full(test, "/audit/head");
-    house.calls.cancel(one.session, one.call);
-    room();
-    const later = await asks(house, one.session);
-    const old = house.approvals.answer(test.posted[0]?.code ?? "", "approve", "owner", null);
-    ok(old.ok && old.value.outcome === "expired", JSON.stringify(old));
-    await approve(house, test.posted[1]?.code);
-    strictEqual(stateOf(house, later), "done");
-    strictEqual(test.fake.runs.length, 1);
-    await test.clock.advance(120_000);
-    strictEqual(house.approvals.list("pending").length, 0);
-  }));
-
 Deno.test("withdraw() the log says whether the caller or a stop closed a question", () =>
   withHouse(ASK, async (house) => {
     const one = await asks(house);
@@ -176,29 +88,6 @@ Deno.test("withdraw() the log says whether the caller or a stop closed a questio
     );
     deepStrictEqual(ends, ["caller", "broker"]);
   }));
-
-Deno.test("halt() a stop that only the log could hold holds into later months", async () => {
-  for (const endsLate of [false, true]) {
-    const test = testHouse(ASK);
-    const house = test.open();
-    await busy(house, test);
-    // What ran at the stop may find room for its end only in another month.
-    const rooms = [full(test, "/stopped.json"), ...(endsLate ? [full(test, "/results/")] : [])];
-    ok(!house.halt("owner", "enough", null).ok);
-    await settled();
-    test.clock.setWall(Date.UTC(2026, 11, 2));
-    for (const room of rooms.toReversed()) room();
-    await test.clock.advance(2_000);
-    ok(house.calls.isIdle());
-    await house.close();
-    for (const day of [3, 4, 5]) {
-      test.clock.setWall(Date.UTC(2026, 11, day));
-      const after = test.open();
-      ok(after.stop.isStopped(), `${endsLate}, day ${day}`);
-      await after.close();
-    }
-  }
-});
 
 Deno.test("halt() what waited at a stop on a full disk does not start after the resume", () =>
   withHouse(ASK, async (house, test) => {
