@@ -3,14 +3,22 @@
 //
 // 1. Changes happen one after another; a search waits for none of them while there is a whole index.
 // 2. While there is none, a search waits a little and then answers from what is built so far.
-// 3. An index without its seal (after a crash) is used at once and built anew in the background: no
+// 3. What the list of purges names is not found, even before it could be taken out.
+// 4. An index without its seal (after a crash) is used at once and built anew in the background: no
 //    check of SQLite's notices every changed byte.
 import { type Clock, inTime } from "../../shared/clock/clock.ts";
 import { err, messageOf, ok, type Result } from "../../shared/results/result.ts";
 import { breakSeal, clearIndex, exchangeIndex, sealIndex } from "./index_build.ts";
 import { type Counts, createIndexDb, type IndexDb, openIndexDb } from "./index_db.ts";
 import type { Hits, Index, OnStep } from "./index_messages.ts";
-import { readAll, readNotes, readSession, type Sources, type Step } from "./index_reading.ts";
+import {
+  knowsPurges,
+  readAll,
+  readNotes,
+  readSession,
+  type Sources,
+  type Step,
+} from "./index_reading.ts";
 import { snippet } from "./snippet.ts";
 import { termsOf } from "./words.ts";
 
@@ -195,6 +203,10 @@ async function search(my: Keeper, question: string, k: number): Promise<Result<H
     const db = my.whole ?? my.building;
     if (db === undefined) break;
     try {
+      if (!knowsPurges(db, my)) {
+        my.ready = update(my, (db) => readAll(db, my));
+        continue;
+      }
       const hits = db.search(terms, k)
         .map(({ text, ...row }) => ({ ...row, snippet: snippet(text, terms) }));
       return ok({ hits, partial: !isReady || my.whole === undefined });
@@ -202,7 +214,10 @@ async function search(my: Keeper, question: string, k: number): Promise<Result<H
       lose(my, thrown);
     }
   }
-  return err("memory-index-damaged", "There is no index to search in; see memoryd's log");
+  return err(
+    "memory-index-damaged",
+    "No index knows every purge, or there is none; see memoryd's log",
+  );
 }
 
 function countsOf(db: IndexDb | undefined): Result<Counts> {

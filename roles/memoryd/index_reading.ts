@@ -69,11 +69,19 @@ export function* readSession(db: IndexDb, from: Sources, session: SessionId): Ge
 }
 
 function purgesOf(from: Sources): Purged {
-  const purged = readPurged(from.disk, `${from.home}/memory/purged.jsonl`);
+  const purged = readPurged(from.disk, listOf(from));
   if (!purged.ok) throw new Error(purged.detail);
   return purged.value;
 }
 
+/** Whether the index knows every purge; false also when the list cannot be read. */
+export function knowsPurges(db: IndexDb, from: Sources): boolean {
+  const purged = readPurged(from.disk, listOf(from));
+  const known = Number(db.progress(NOTES_LOG)?.prev.split(":")[2]);
+  return purged.ok && purged.value.purges <= known;
+}
+
+const listOf = (from: Sources) => `${from.home}/memory/purged.jsonl`;
 /** The path of what is named in the folder of all sessions. */
 const sessionPath = (from: Sources, name: string) => `${from.home}/sessions/${name}`;
 const notesOf = (from: Sources) => `${from.home}/memory/notes.md`;
