@@ -195,6 +195,8 @@ async function acceptLoop(
       await new Promise((resolve) => setTimeout(resolve, 200));
       continue;
     }
+    // Taken in the moment of the stop: it would have nobody to end it.
+    if (stop.signal.aborted) return conn.close();
     const done = serve(buffered(conn), options, stop.signal).finally(() => {
       talks.delete(done);
       wake();

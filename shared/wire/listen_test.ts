@@ -35,9 +35,10 @@ interface Rig extends AsyncDisposable {
   readonly path: string;
   readonly lines: string[];
   aborted(): number;
+  close(): Promise<void>;
 }
 
-async function rig(maxConnections = 32): Promise<Rig> {
+async function rig(maxConnections = 32, waitMs = 300): Promise<Rig> {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/x.sock`;
   const lines: string[] = [];
@@ -46,7 +47,7 @@ async function rig(maxConnections = 32): Promise<Rig> {
     path,
     log: (line) => lines.push(line),
     maxConnections,
-    limits: { firstByteMs: 300, frameMs: 300 },
+    limits: { firstByteMs: waitMs, frameMs: waitMs },
     routes: [
       on(ECHO, async (body, io) => {
         for (let n = 0; n < body.times; n++) await io.event({ kind: "tick", body: { n } });
@@ -66,12 +67,15 @@ async function rig(maxConnections = 32): Promise<Rig> {
       }),
     ],
   });
+  let closing: Promise<void> | undefined;
+  const close = () => closing ??= server.close();
   return {
     path,
     lines,
     aborted: () => aborts,
+    close,
     async [Symbol.asyncDispose]() {
-      await server.close();
+      await close();
       await Deno.remove(folder, { recursive: true });
     },
   };
@@ -269,6 +273,25 @@ Deno.test("call() carries exact bytes both ways around the size of a chunk", asy
   }
   const over = await call(box.path, COPY, {}, { upload: new Uint8Array(1_000_001) });
   strictEqual(over.ok ? "" : over.code, "frame-too-large");
+});
+
+Deno.test("listen() closes at once while connections come in: none is left with nobody to end it", async () => {
+  await using box = await rig(32, 600_000);
+  const coming = Array.from(
+    { length: 8 },
+    () => Deno.connect({ transport: "unix", path: box.path }),
+  );
+  // The first is there in the same turn of the event loop in which the listener takes some of them.
+  const closed = coming[0]?.then(box.close);
+  for (const conn of await Promise.all(coming)) {
+    try {
+      strictEqual(await conn.read(new Uint8Array(1)), null);
+    } catch {
+      // Cut off before it was taken.
+    }
+    conn.close();
+  }
+  await closed;
 });
 
 Deno.test("listen() makes its socket 0600 and removes it when closed", async () => {
