@@ -244,3 +244,8 @@ Deno.test("postsOf() code with a run of backticks longer than a post is shown in
     strictEqual(posts.every((post) => points(post) <= 500), true);
   }
 });
+
+Deno.test("postsOf() comes to an end over a million empty lines", () => {
+  const text = `a${"\n".repeat(1_000_000)}b`;
+  deepStrictEqual(postsOf([{ code: null, lines: text.split("\n") }], 2_000_000), [text]);
+});

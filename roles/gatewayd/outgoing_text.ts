@@ -85,7 +85,7 @@ export function postsOf(blocks: readonly Block[], limit: number): string[] {
   let body = "";
   let size = 0;
   const flush = () => {
-    if (body.trim() !== "") posts.push(body.replace(/\n+$/, ""));
+    if (body.trim() !== "") posts.push(body.replace(/(?<!\n)\n+$/, ""));
     body = "";
     size = 0;
   };
