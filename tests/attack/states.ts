@@ -279,6 +279,7 @@ function judge(made: World): void {
   const allowed = new Set<string>();
   const started = new Set<string>();
   const ended = new Set<string>();
+  const closed = new Set<string>();
   let isStopped = false;
   const labels = new Map<string, Label>();
   const covers = (high: Label | undefined, low: Label) =>
@@ -296,6 +297,10 @@ function judge(made: World): void {
     if (record.kind === "decision" && record.verdict === "auto") allowed.add(record.call);
     if (record.kind === "approval" && record.event === "approved") allowed.add(record.call);
     if (record.kind === "approval" && record.event !== "approved") allowed.delete(record.call);
+    if (record.kind === "approval" && !["asked", "folded"].includes(record.event)) {
+      ok(!closed.has(record.approval), `${record.approval} was closed twice`);
+      closed.add(record.approval);
+    }
     if (record.kind === "start") {
       ok(allowed.has(record.call), `${record.call} began without a yes`);
       ok(!started.has(record.call), `${record.call} began twice`);
@@ -311,12 +316,29 @@ function judge(made: World): void {
       labels.set(record.session, now);
     }
   }
+  ok(!isStopped || made.house.stop.isStopped(), "a recorded stop does not hold");
   strictEqual(new Set(made.began).size, made.began.length, "an effect began twice");
   for (const id of made.began) ok(started.has(id), `${id} ran and no start was recorded`);
   for (const { session } of made.ids) {
     const label = labels.get(session) ?? SESSION_START;
     const known = made.house.sessions.find(session)?.label;
     ok(known === undefined || covers(known, label), `${session} is lower than what it has seen`);
+  }
+}
+
+/** Whatever was asked for ends: what runs, by itself, and what asks, by its time. */
+async function comeToRest(made: World): Promise<void> {
+  const { clock } = made.test;
+  // However far it was set back.
+  clock.setWall(clock.nowUnixMs() + 100 * 3_600_000);
+  for (let i = 0; i < 2 * CALLS; i++) {
+    await clock.advance(200_000);
+    for (const end of made.running.values()) end("ok");
+    await settled();
+  }
+  for (const { session, call } of made.ids) {
+    const now = made.house.calls.fetch(session, call);
+    ok(!now.ok || now.value.is === "ended", `${call} never ends`);
   }
 }
 
@@ -343,6 +365,7 @@ export async function randomStates(count: number, onRun: () => void = () => {}):
         for (const op of ops) await survive(made, () => apply(made, op));
         made.test.disk.setFault(null);
         await made.test.clock.advance(10_000);
+        await comeToRest(made);
         judge(made);
         begun += made.began.length;
         await made.house.close();
