@@ -253,6 +253,8 @@ Deno.test("forbiddenBy() what contains, equals or lies in a kept place is refuse
   const kept = ["/home/bx", "/usr/bin/deno"];
   for (const path of ["/", "/home", "/home/bx", "/home/bx/audit", "/usr/bin", "/usr/bin/deno"]) {
     ok(forbiddenBy(path, kept) !== null, path);
+    // One place on a disk that keeps names without their case.
+    ok(forbiddenBy(path.toUpperCase(), kept) !== null, path);
   }
   for (const path of ["/home/bxx", "/home/b", "/srv", "/usr/bin/denox"]) {
     strictEqual(forbiddenBy(path, kept), null, path);

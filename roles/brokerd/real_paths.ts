@@ -5,7 +5,7 @@ import { type Disk, DiskError } from "../../shared/disk/disk.ts";
 import { attempt, parentOf } from "../../shared/disk/durable.ts";
 import { err, ok, type Result } from "../../shared/results/result.ts";
 import type { Manifest, PathArgument } from "../../shared/tool/manifest.ts";
-import { covers, type JsonObject, type NamedPath } from "./grant_match.ts";
+import { covers, folded, type JsonObject, type NamedPath } from "./grant_match.ts";
 import { mountProblem } from "./runtime/argv.ts";
 
 /** A named path and, when the call cannot use it as it is now, why. */
@@ -80,7 +80,12 @@ export function containerArguments(args: JsonObject, paths: readonly NamedPath[]
   return { ...args, ...Object.fromEntries(inside) };
 }
 
-/** The first of `forbidden` that `path` contains, equals or lies in, or null. All are real paths. */
+/**
+ * The first of `forbidden` that `path` contains, equals or lies in, or null. All are real paths; how they
+ * are spelled does not matter.
+ */
 export function forbiddenBy(path: string, forbidden: readonly string[]): string | null {
-  return forbidden.find((place) => covers(place, path) || covers(path, place)) ?? null;
+  const asked = folded(path);
+  const overlaps = (kept: string) => covers(kept, asked) || covers(asked, kept);
+  return forbidden.find((place) => overlaps(folded(place))) ?? null;
 }
