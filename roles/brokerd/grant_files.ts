@@ -16,7 +16,7 @@ import type { GrantSummary } from "../../shared/wire/broker_owner.ts";
 import { ToolName } from "../../shared/ids/ids.ts";
 import { isBuiltInName } from "./builtin_tools.ts";
 import type { Tool, Tools } from "./catalog.ts";
-import { covers, type GrantSet } from "./grant_match.ts";
+import { covers, folded, type GrantSet } from "./grant_match.ts";
 import { type AllowGrant, type Grant, GrantFile } from "./grant_schema.ts";
 import { forbiddenBy, realAsFarAsThere } from "./real_paths.ts";
 
@@ -230,11 +230,13 @@ function allowProblems(
 function nestedWritable(items: readonly Item[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   const allowing = items.flatMap(({ grant }) =>
-    grant === null || grant.mode === "deny" ? [] : grant
+    grant === null || grant.mode === "deny"
+      ? []
+      : { name: grant.name, write: grant.write, places: grant.real_paths.map(folded) }
   );
   for (const writable of allowing.filter((grant) => grant.write)) {
     for (const other of allowing) {
-      if (!isNested(writable.real_paths, other.real_paths)) continue;
+      if (!isNested(writable.places, other.places)) continue;
       const text = (name: string) =>
         `A path lies inside or around one of the grant ${name}, and one of them is written`;
       found.set(writable.name, [text(other.name)]);

@@ -143,6 +143,9 @@ Deno.test("loadGrants() a path inside or around one that another grant may write
     });
     match(problemsOf(loaded, "w.toml")[0] ?? "", /grant r\.toml/);
     match(problemsOf(loaded, "r.toml")[0] ?? "", /grant w\.toml/);
+    // One place on a disk that keeps names without their case.
+    const odd = write(place, { "r.toml": grant(`["${root}/NOTES/deep"]`) });
+    match(problemsOf(odd, "r.toml")[0] ?? "", /grant w\.toml/);
     const same = write(place, { "r.toml": grant(`["${root}/notes"]`) });
     deepStrictEqual([problemsOf(same, "w.toml"), problemsOf(same, "r.toml")], [[], []]);
     const apart = write(place, {
