@@ -10,7 +10,7 @@
 import type { Disk } from "../../shared/disk/disk.ts";
 import { attempt, readBytes, readWhole } from "../../shared/disk/durable.ts";
 import { FILE_START, readChain } from "../../shared/chain/chain_reader.ts";
-import { hashBytes } from "../../shared/chain/chain_record.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
 import { SessionId } from "../../shared/ids/ids.ts";
 import { classWithin, type DataClass } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
@@ -77,7 +77,7 @@ function purgesOf(from: Sources): Purged {
 /** Whether the index knows every purge; false also when the list cannot be read. */
 export function knowsPurges(db: IndexDb, from: Sources): boolean {
   const purged = readPurged(from.disk, listOf(from));
-  const known = Number(db.progress(NOTES_LOG)?.prev.split(":")[2]);
+  const known = Number(notesSeen(db.progress(NOTES_LOG) ?? NOTHING).purges);
   return purged.ok && purged.value.purges <= known;
 }
 
@@ -189,7 +189,7 @@ export function readNotes(db: IndexDb, from: Sources): void {
   const before = db.progress(NOTES_LOG) ?? NOTHING;
   const purged = purgesOf(from);
   const purges = String(purged.purges);
-  const knowsPurges = before.prev === "" || before.prev.split(":")[2] === purges;
+  const knowsPurges = before.prev === "" || notesSeen(before).purges === purges;
   const isSame = knowsPurges && wasReadAs(from, before);
   if (isSame && before.offset === length) return;
   const next = decodeLossy(bytesBetween(from, before.offset, before.offset + 3));
@@ -208,7 +208,7 @@ export function readNotes(db: IndexDb, from: Sources): void {
       ...NOTHING,
       offset: length,
       next: parsed.heads,
-      prev: `${start.offset + last}:${hashBytes(bytes.subarray(last))}:${purges}`,
+      prev: `${start.offset + last}:${sha256Hex(bytes.subarray(last))}:${purges}`,
       problem: parsed.unlabelled > 0 ? "It has lines that belong to no note" : start.problem,
     });
   };
@@ -225,9 +225,15 @@ function hide(db: IndexDb, change: () => void): void {
   }
 }
 
+/** What was seen of notes.md: where its last note begins, that note's digest, and how many purges. */
+function notesSeen({ prev }: Progress) {
+  const [start = "", digest, purges] = prev.split(":");
+  return { start, digest, purges };
+}
+
 function wasReadAs(from: Sources, before: Progress): boolean {
-  const [start = "", digest] = before.prev.split(":");
-  return hashBytes(bytesBetween(from, Number(start), before.offset)) === digest;
+  const { start, digest } = notesSeen(before);
+  return sha256Hex(bytesBetween(from, Number(start), before.offset)) === digest;
 }
 
 /** Part of notes.md; empty when it cannot be read. */

@@ -16,11 +16,12 @@ import {
   returnAside,
 } from "../../shared/disk/durable.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
-import { type Fields, hashBytes } from "../../shared/chain/chain_record.ts";
+import type { Fields } from "../../shared/chain/chain_record.ts";
 import type { CallId, SessionId } from "../../shared/ids/ids.ts";
 import type { Label } from "../../shared/labels/label.ts";
 import { type Err, err, ok, type Result } from "../../shared/results/result.ts";
 import { encodeCanonical, encodeUtf8 } from "../../shared/wire/codec.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
 import { appendText } from "./append.ts";
 import { type Block, renderBlock } from "./block.ts";
 import { applyEdit, type Edit, type Edited } from "./edits.ts";
@@ -105,7 +106,7 @@ function makeMissing(at: StorePlace, starter: string): Result<void> {
 /** Digest of a file; null when it cannot be read. */
 function hashAt(disk: Disk, path: string): string | null {
   const bytes = readWhole(disk, path, MAX_FILE_BYTES);
-  return bytes.ok ? hashBytes(bytes.value) : null;
+  return bytes.ok ? sha256Hex(bytes.value) : null;
 }
 
 /** What the files hold now; a file that cannot be read at all counts as absent. */
@@ -179,7 +180,7 @@ function storeOf(at: StorePlace, journal: Journal): MemoryStore {
   const change: StoreHands["change"] = (file, before, after, line) => {
     const found = journalFound(at, journal);
     if (!found.ok) return found;
-    const [old, fresh] = [before, after].map((text) => hashBytes(encodeUtf8(text)));
+    const [old, fresh] = [before, after].map((text) => sha256Hex(encodeUtf8(text)));
     const path = `${at.folder}/${file}.md`;
     const isOld = (name: string) => hashAt(at.disk, name) === old;
     const replaced = replaceFileIf(at.disk, path, encodeUtf8(after), isOld);

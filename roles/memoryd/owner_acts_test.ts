@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { seededRandom } from "../../shared/clock/random.ts";
-import { hashBytes } from "../../shared/chain/chain_record.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
 import { CallId, SessionId, ulid } from "../../shared/ids/ids.ts";
 import { decodeUtf8, encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -61,8 +61,8 @@ function checkJournal(disk: FaultyDisk): void {
   );
   const state = lines.map((line) => JSON.parse(line).state).findLast((one) => one !== undefined);
   assert.deepEqual(state, {
-    memory: hashBytes(bytesOf(disk, "memory.md")),
-    user: hashBytes(bytesOf(disk, "user.md")),
+    memory: sha256Hex(bytesOf(disk, "memory.md")),
+    user: sha256Hex(bytesOf(disk, "user.md")),
     notes: bytesOf(disk, "notes.md").length,
   });
 }

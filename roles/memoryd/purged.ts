@@ -4,7 +4,7 @@
 //    that they stay hidden wherever they went, and the list itself holds none of their words.
 // 2. Nothing ever takes a line away, so an index built anew hides what the old one hid.
 import { z } from "zod";
-import { hashBytes } from "../../shared/chain/chain_record.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
 import type { Disk } from "../../shared/disk/disk.ts";
 import { readWhole } from "../../shared/disk/durable.ts";
 import { SessionId, Sha256 } from "../../shared/ids/ids.ts";
@@ -54,7 +54,7 @@ export function hiding(sessions: ReadonlySet<string>, digests: ReadonlySet<strin
 
 /** How a purge names a text. */
 export function digestOf(text: string): string {
-  return hashBytes(encodeUtf8(text));
+  return sha256Hex(encodeUtf8(text));
 }
 
 /**

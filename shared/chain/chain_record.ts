@@ -85,11 +85,6 @@ export function hashLineBytes(domain: string, bytes: Uint8Array): string {
   return digest.update(bytes.subarray(0, -1)).digest("hex");
 }
 
-/** Hash of bytes that a repair cut away. */
-export function hashBytes(bytes: Uint8Array): string {
-  return hash("sha256", bytes, "hex");
-}
-
 /** How the line of a record must begin. */
 export function lineStart(next: Expected): string {
   return `{"v":${RECORD_VERSION},"n":${next.n},"prev":"${next.prev}",`;

@@ -15,7 +15,6 @@ import {
   damage,
   damageErr,
   type Fields,
-  hashBytes,
   hashLineBytes,
   MAX_LINE_BYTES,
   NO_PREVIOUS,
@@ -31,6 +30,7 @@ import {
   type Genesis,
 } from "./chain_writer.ts";
 import { type HeadFile, nameOf, readHead, writeHead } from "./head_file.ts";
+import { sha256Hex } from "../tool/digest.ts";
 
 /**
  * What was found at open. `longer`: whole records beyond the head were accepted. `torn`: a last line
@@ -188,5 +188,5 @@ function cutTorn(
   if (!bytes.ok) return bytes;
   const cut = cutFile(o.disk, o.path, offset);
   if (!cut.ok) return cut;
-  return ok({ cutBytes: bytes.value.length, cutSha256: hashBytes(bytes.value) });
+  return ok({ cutBytes: bytes.value.length, cutSha256: sha256Hex(bytes.value) });
 }

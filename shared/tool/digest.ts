@@ -1,5 +1,5 @@
-// SHA-256 for what the image and its tools are named and checked by.
-import { createHash } from "node:crypto";
+// SHA-256 for what files, images and their tools are named and checked by.
+import { createHash, hash } from "node:crypto";
 
 /** A hash that is fed piece by piece. */
 export interface Digest {
@@ -15,5 +15,5 @@ export function sha256(): Digest {
 
 /** Lower-case hexadecimal SHA-256 of `bytes`. */
 export function sha256Hex(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
+  return hash("sha256", bytes, "hex");
 }

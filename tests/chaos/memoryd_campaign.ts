@@ -5,7 +5,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert";
 import { seededRandom, systemRandom } from "../../shared/clock/random.ts";
 import { readChain } from "../../shared/chain/chain_reader.ts";
-import { hashBytes } from "../../shared/chain/chain_record.ts";
+import { sha256Hex } from "../../shared/tool/digest.ts";
 import { denoDisk } from "../../shared/disk/deno_disk.ts";
 import { ulid } from "../../shared/ids/ids.ts";
 import { encodeUtf8 } from "../../shared/wire/codec.ts";
@@ -151,7 +151,7 @@ function check(home: string, told: Told, read: Read, what: string): void {
   deepStrictEqual([...told.entries], [], `${what}: states that the journal does not know`);
   if (state === null) return;
   const file = Deno.readFileSync(`${home}/memory/memory.md`);
-  ok(typeof state === "object" && Reflect.get(state, "memory") === hashBytes(file), what);
+  ok(typeof state === "object" && Reflect.get(state, "memory") === sha256Hex(file), what);
   ok(typeof state === "object" && Reflect.get(state, "notes") === bytes.length, what);
 }
 
